@@ -1,0 +1,22 @@
+// The whole bar, one step after the other: format, lint, types, unused code, tests. The first that fails ends it.
+import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const steps = [
+  ['format', 'oxfmt/bin/oxfmt', '--check', 'src', 'test', 'bench', 'scripts'],
+  ['lint', 'oxlint/bin/oxlint', '--type-aware', 'src', 'test', 'bench'],
+  ['types', 'typescript/bin/tsc', '--noEmit'],
+  ['unused code', 'knip/bin/knip.js'],
+  ['tests', 'vitest/vitest.mjs', 'run'],
+];
+
+for (const [name, file, ...args] of steps) {
+  process.stdout.write(`\n== ${name}\n`);
+  const done = spawnSync(process.execPath, [join(root, 'node_modules', file), ...args], { cwd: root, stdio: 'inherit' });
+  if (done.status !== 0) {
+    process.stderr.write(`holdfast: "${name}" failed.\n`);
+    process.exit(1);
+  }
+}

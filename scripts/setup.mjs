@@ -1,0 +1,71 @@
+// Brings a fresh clone to a state in which it can run: dependencies installed without their scripts, sources built.
+// Does nothing, quickly, when both are already current. Uses only what Node itself brings.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  fail(`Holdfast needs Node 20.19 or newer; this is ${process.versions.node}. Install a newer Node and try again.`);
+}
+
+current('dependencies', join(root, 'node_modules', '.holdfast-installed'), dependencyPrint(), install);
+current('build', join(root, 'dist', '.holdfast-built'), sourcePrint(), build);
+
+function current(what, stampFile, print, bring) {
+  if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === print) return;
+  process.stderr.write(`holdfast: ${what} ...\n`);
+  bring();
+  mkdirSync(dirname(stampFile), { recursive: true });
+  writeFileSync(stampFile, print);
+}
+
+function install() {
+  run(npm(), ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']);
+}
+
+function build() {
+  rmSync(join(root, 'dist'), { recursive: true, force: true });
+  run([process.execPath], [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json']);
+}
+
+/** npm as it was started from, so that a machine with several uses the one the person chose. */
+function npm() {
+  const cli = process.env.npm_execpath;
+  return cli !== undefined && cli.endsWith('.js') ? [process.execPath, cli] : ['npm'];
+}
+
+function run([file, ...first], rest) {
+  const done = spawnSync(file, [...first, ...rest], { cwd: root, stdio: ['ignore', 2, 2] });
+  if (done.error) fail(`${file} could not be started: ${done.error.message}`);
+  if (done.status !== 0) fail(`${[file, ...first, ...rest].join(' ')} ended with ${done.status ?? done.signal}`);
+}
+
+function dependencyPrint() {
+  return createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).update(process.version).digest('hex');
+}
+
+function sourcePrint() {
+  const hash = createHash('sha256').update(readFileSync(join(root, 'tsconfig.build.json')));
+  for (const file of files(join(root, 'src'))) {
+    const { mtimeMs, size } = statSync(file);
+    hash.update(`${file} ${mtimeMs} ${size}\n`);
+  }
+  return hash.digest('hex');
+}
+
+function files(folder) {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .sort();
+}
+
+function fail(message) {
+  process.stderr.write(`holdfast: ${message}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,70 @@
+// The disk: the few file operations that the journal is written with, so that a test can stand a failing disk in their
+// place. Modes are private whatever the umask. Errors are Node's own, with `code` set.
+
+import * as fs from 'node:fs';
+
+export interface Disk {
+  /** A new file for appending and reading, 0600; fails when it exists. */
+  create(path: string): number;
+  openRead(path: string): number;
+  /** Returns how much was taken, which on a full disk can be less than asked, without an error. */
+  writeSync(fd: number, bytes: Buffer): number;
+  write(fd: number, parts: readonly Buffer[]): Promise<number>;
+  read(fd: number, into: Buffer, position: number): Promise<number>;
+  readSync(fd: number, into: Buffer, position: number): number;
+  truncate(fd: number, size: number): void;
+  /** Shortens a file that is not open. On a disk that cannot be written the file stays as it is. */
+  cut(path: string, size: number): void;
+  size(fd: number): number;
+  sync(fd: number): Promise<void>;
+  close(fd: number): void;
+  remove(path: string): void;
+}
+
+export const systemDisk: Disk = {
+  create(path) {
+    const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
+    return fs.openSync(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  },
+  openRead: (path) => fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW),
+  writeSync: (fd, bytes) => fs.writeSync(fd, bytes),
+  write(fd, parts) {
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | null, written: number): void =>
+        error ? reject(error) : resolve(written);
+      const [only] = parts;
+      if (parts.length === 1 && only) fs.write(fd, only, done);
+      else fs.writev(fd, parts as Buffer[], done);
+    });
+  },
+  read(fd, into, position) {
+    return new Promise((resolve, reject) => {
+      fs.read(fd, into, 0, into.length, position, (error, bytesRead) =>
+        error ? reject(error) : resolve(bytesRead),
+      );
+    });
+  },
+  readSync: (fd, into, position) => fs.readSync(fd, into, 0, into.length, position),
+  truncate: (fd, size) => fs.ftruncateSync(fd, size),
+  cut(path, size) {
+    try {
+      fs.truncateSync(path, size);
+    } catch (error) {
+      if (!['EROFS', 'EACCES', 'EPERM', 'EIO'].includes(errnoOf(error) ?? '')) throw error;
+    }
+  },
+  size: (fd) => fs.fstatSync(fd).size,
+  sync(fd) {
+    return new Promise((resolve, reject) => {
+      fs.fdatasync(fd, (error) => (error ? reject(error) : resolve()));
+    });
+  },
+  close: (fd) => fs.closeSync(fd),
+  remove: (path) => fs.rmSync(path, { force: true }),
+};
+
+/** The errno name of a thrown file error, or undefined for anything else. */
+export function errnoOf(thrown: unknown): string | undefined {
+  if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') return thrown.code;
+  return undefined;
+}

@@ -1,0 +1,129 @@
+// The completion feed: each finished process is told once to every subscriber, again and again until that subscriber
+// acknowledges it, and never after. Kept in a journal of its own, so that a restart neither forgets nor repeats.
+
+import type { Completion, Owner } from '../protocol/host-api.ts';
+import { EVERYONE } from '../protocol/host-api.ts';
+import type { Journal } from '../journal/journal.ts';
+
+/** What the feed writes down, oldest first, as notes of its journal. */
+export type FeedNote =
+  | { readonly type: 'completion'; readonly serial: string; readonly completion: Completion }
+  | { readonly type: 'acknowledged'; readonly reader: string; readonly numbers: readonly number[] }
+  | { readonly type: 'forgotten'; readonly numbers: readonly number[] };
+
+interface Entry {
+  readonly serial: string;
+  readonly completion: Completion;
+  readonly acknowledgedBy: Set<string>;
+}
+
+/** Unacknowledged completions kept after their process was forgotten; the oldest go first. */
+const KEEP_UNTOLD = 4000;
+
+export class Completions {
+  private readonly entries = new Map<number, Entry>();
+  private readonly numbers = new Map<string, number>();
+  private lastNumber = 0;
+  private journal: Journal | undefined;
+  private readonly listeners = new Set<() => void>();
+
+  /** Replays what an earlier keeper wrote; to be called before `recordTo`. */
+  replay(note: FeedNote): void {
+    if (note.type === 'completion') this.put(note.serial, note.completion);
+    else if (note.type === 'acknowledged') this.mark(note.reader, note.numbers);
+    else for (const number of note.numbers) this.drop(number);
+  }
+
+  /** From here on everything is written to this journal, beginning with what is known now. */
+  recordTo(journal: Journal): void {
+    this.journal = journal;
+    const readers = new Map<string, number[]>();
+    for (const { serial, completion, acknowledgedBy } of this.entries.values()) {
+      this.note({ type: 'completion', serial, completion });
+      for (const reader of acknowledgedBy) readers.set(reader, [...(readers.get(reader) ?? []), completion.number]);
+    }
+    for (const [reader, numbers] of readers) this.note({ type: 'acknowledged', reader, numbers });
+  }
+
+  has(serial: string): boolean {
+    return this.numbers.has(serial);
+  }
+
+  add(serial: string, completion: Omit<Completion, 'number'>): void {
+    const numbered = { ...completion, number: this.lastNumber + 1 };
+    this.put(serial, numbered);
+    this.note({ type: 'completion', serial, completion: numbered });
+    this.journal?.flush();
+    for (const listener of this.listeners) listener();
+  }
+
+  pending(owner: Owner, subscriber: string, limit: number): Completion[] {
+    const reader = readerName(owner, subscriber);
+    const found: Completion[] = [];
+    for (const { completion, acknowledgedBy } of this.entries.values()) {
+      if (found.length >= limit) break;
+      if (sees(owner, completion) && !acknowledgedBy.has(reader)) found.push(completion);
+    }
+    return found;
+  }
+
+  /** Answers how many of the numbers were open for this subscriber. */
+  acknowledge(owner: Owner, subscriber: string, numbers: readonly number[]): number {
+    const reader = readerName(owner, subscriber);
+    const open = numbers.filter((number) => {
+      const entry = this.entries.get(number);
+      return entry !== undefined && sees(owner, entry.completion) && !entry.acknowledgedBy.has(reader);
+    });
+    if (open.length === 0) return 0;
+    this.mark(reader, open);
+    this.note({ type: 'acknowledged', reader, numbers: open });
+    this.journal?.flush();
+    return open.length;
+  }
+
+  /** The process is gone. What somebody has acknowledged goes with it; the rest stays to be told. */
+  processForgotten(serial: string): void {
+    const number = this.numbers.get(serial);
+    const entry = number === undefined ? undefined : this.entries.get(number);
+    const gone: number[] = [];
+    if (number !== undefined && entry && entry.acknowledgedBy.size > 0) gone.push(number);
+    const [oldest] = this.entries.keys();
+    if (this.entries.size > KEEP_UNTOLD && oldest !== undefined) gone.push(oldest);
+    for (const each of gone) this.drop(each);
+    if (gone.length > 0) this.note({ type: 'forgotten', numbers: gone });
+  }
+
+  onNew(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private put(serial: string, completion: Completion): void {
+    this.entries.set(completion.number, { serial, completion, acknowledgedBy: new Set() });
+    this.numbers.set(serial, completion.number);
+    this.lastNumber = Math.max(this.lastNumber, completion.number);
+  }
+
+  private mark(reader: string, numbers: readonly number[]): void {
+    for (const number of numbers) this.entries.get(number)?.acknowledgedBy.add(reader);
+  }
+
+  private drop(number: number): void {
+    const entry = this.entries.get(number);
+    if (!entry) return;
+    this.entries.delete(number);
+    this.numbers.delete(entry.serial);
+  }
+
+  private note(note: FeedNote): void {
+    this.journal?.append({ kind: 'note', body: { ...note } });
+  }
+}
+
+function readerName(owner: Owner, subscriber: string): string {
+  return `${owner}\n${subscriber}`;
+}
+
+function sees(owner: Owner, completion: Completion): boolean {
+  return owner === EVERYONE || owner === completion.owner;
+}

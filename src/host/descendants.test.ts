@@ -1,0 +1,296 @@
+import { readlinkSync } from 'node:fs';
+
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import { Nursery, type Recorder, shellPlan, turnsUntil } from '../../test/support/recorder.ts';
+import type { LaunchPlan } from '../protocol/process.ts';
+import {
+  anyLeft,
+  belongsTo,
+  type Family,
+  findDescendants,
+  groupAlive,
+  livingBelow,
+  signalGroup,
+  signalMembers,
+  signalPid,
+} from './descendants.ts';
+import { startPipeChild } from './pipe-child.ts';
+import { commandOf, isAlive, nowTicks, readEntry } from './proc-table.ts';
+import { startPtyChild } from './pty-child.ts';
+
+let nursery: Nursery;
+let orphans: number[];
+let serial = 0;
+
+beforeEach(() => {
+  orphans = [];
+  nursery = new Nursery({ adopts: true, onOrphan: (pid) => orphans.push(pid) });
+  nursery.posix.setSubreaper(true);
+});
+afterEach(async () => {
+  // Whatever a test left running has become a child of this process.
+  for (const { family } of families.splice(0)) {
+    for (let found = await findDescendants(family); found.length > 0;) {
+      signalMembers(nursery.posix, family, found, 'SIGKILL');
+      found = await findDescendants(family);
+    }
+  }
+  await nursery.endAll();
+  nursery.posix.setSubreaper(false);
+});
+
+interface Started {
+  family: Family;
+  readonly recorder: Recorder;
+  readonly pid: number;
+}
+const families: Started[] = [];
+
+/** Starts a shell with a marker of its own. */
+function start(script: string, options: Partial<LaunchPlan> = {}): Started {
+  serial += 1;
+  const marker = { name: 'HOLDFAST_PROCESS', value: `test-${process.pid}-${serial}` };
+  const plan = shellPlan(script, { stdin: 'pipe', ...options });
+  const begin = plan.streams === 'pty' ? startPtyChild : startPipeChild;
+  const { child, recorder } = nursery.start(begin, {
+    ...plan,
+    env: [...plan.env, `${marker.name}=${marker.value}`],
+  });
+  const started = { family: { rootPid: child.pid, marker }, recorder, pid: child.pid };
+  families.push(started);
+  return started;
+}
+
+async function reaped(started: Started): Promise<Family> {
+  await started.recorder.exit();
+  started.family = { ...started.family, reapedAtTicks: nowTicks() };
+  return started.family;
+}
+
+const pidsIn = (recorder: Recorder) => recorder.text().trim().split(/\s+/).map(Number);
+const alive = (pid: number) => isAlive(readEntry(pid));
+
+/** Prints its pid, in a session of its own, without a parent: the classic daemon. */
+const escape = (command: string) => `(setsid sh -c 'echo $$; exec ${command}' &)`;
+
+describe('who belongs', () => {
+  test('[D2] a process that left by setsid and a double fork is found by its marker and killed by pidfd', async () => {
+    const started = start(`${escape('sleep 1000')}; echo ready; exit 0`);
+    await started.recorder.until(
+      () =>
+        pidsIn(started.recorder).some((pid) => pid > 0) &&
+        started.recorder.text().includes('ready'),
+    );
+    const family = await reaped(started);
+    const escapee = pidsIn(started.recorder).find((pid) => pid > 0) ?? 0;
+    expect(readEntry(escapee)).toMatchObject({ session: escapee, parent: process.pid });
+    const found = await findDescendants(family);
+    expect(found.map((entry) => entry.pid)).toEqual([escapee]);
+    expect(signalMembers(nursery.posix, family, found, 'SIGKILL')).toEqual([escapee]);
+    await turnsUntil(() => orphans.includes(escapee));
+    expect(await findDescendants(family)).toEqual([]);
+  });
+
+  test('[D3] members of the session in groups of their own are found, and whoever shed its marker below them', async () => {
+    const started = start('set -m; sleep 1000 & env -i setsid -w sleep 1000 & echo ready; read x', {
+      streams: 'pty',
+    });
+    await started.recorder.printed('ready');
+    let found = await findDescendants(started.family);
+    while (found.filter(({ pid }) => commandOf(pid) === 'sleep 1000').length < 2)
+      found = await findDescendants(started.family);
+    const [jobs, escapees] = [
+      found.filter((entry) => entry.session === started.pid),
+      found.filter((entry) => entry.session !== started.pid),
+    ];
+    expect(jobs.every((entry) => entry.group !== started.pid)).toBe(true);
+    expect(jobs.length).toBeGreaterThan(0);
+    expect(escapees.length).toBeGreaterThan(0);
+    expect(found.some((entry) => entry.pid === started.pid)).toBe(false);
+    expect(signalMembers(nursery.posix, started.family, found, 'SIGKILL').length).toBe(
+      found.length,
+    );
+  });
+
+  test('[D3] children come before their parents, and one proven only by its parent is reached with it', async () => {
+    // The inner shell leaves session and marker behind; only its parent says whose it is.
+    const started = start(
+      `sh -c 'env -i setsid -w /bin/sh -c "echo \\$\\$; exec sleep 1000"; true'; true`,
+    );
+    await started.recorder.printed('\n');
+    const inner = pidsIn(started.recorder)[0] ?? 0;
+    const found = await findDescendants(started.family);
+    const order = found.map((entry) => entry.pid);
+    expect(order[0]).toBe(inner);
+    expect(belongsTo(started.family, inner)).toBe(true);
+    expect(signalMembers(nursery.posix, started.family, found, 'SIGKILL')).toEqual(order);
+    await turnsUntil(() => !alive(inner));
+  });
+
+  test('[D3] a value that only begins like the marker is another marker', async () => {
+    const started = start('read x');
+    const { family } = started;
+    const shorter = {
+      ...family,
+      marker: { ...family.marker, value: family.marker.value.slice(0, -1) },
+      reapedAtTicks: 0,
+    };
+    expect(belongsTo({ ...family, reapedAtTicks: 0 }, started.pid)).toBe(true);
+    expect(belongsTo(shorter, started.pid)).toBe(false);
+  });
+
+  test('[D5] a session number proves nothing about who was born after the root was reaped', async () => {
+    // To this family the stranger is exactly what a reused number looks like: same session, born later, other marker.
+    const stranger = start('sleep 1000 & echo ready; read x');
+    await stranger.recorder.printed('ready');
+    const marker = { name: 'HOLDFAST_PROCESS', value: 'somebody-else' };
+    const dead: Family = {
+      rootPid: stranger.pid,
+      marker,
+      reapedAtTicks: readEntry(stranger.pid)?.startTicks ?? 0,
+    };
+    expect(await findDescendants(dead)).toEqual([]);
+    expect(livingBelow(dead, [stranger.pid])).toEqual([]);
+    const members = await findDescendants(stranger.family);
+    expect(members.length).toBe(1);
+    expect(signalMembers(nursery.posix, dead, members, 'SIGKILL')).toEqual([]);
+    expect(members.every(({ pid }) => alive(pid))).toBe(true);
+  });
+
+  test('[D5] a session number proves who was born before the root was reaped, marker or not', async () => {
+    const started = start('env -i sleep 1000 & echo $!; read x');
+    await started.recorder.printed('\n');
+    const child = pidsIn(started.recorder)[0] ?? 0;
+    await turnsUntil(
+      () => commandOf(child) === 'sleep 1000' && (readEntry(child)?.startTicks ?? 0) < nowTicks(),
+    );
+    process.kill(started.pid, 'SIGKILL');
+    const family = await reaped(started);
+    expect((await findDescendants(family)).map(({ pid }) => pid)).toEqual([child]);
+  });
+});
+
+describe('signals', () => {
+  test('[D4] a process that is not ours is held, looked at, and left alone', async () => {
+    const ours = start('read x');
+    const other = start('read x');
+    const verify = (pid: number) => belongsTo(ours.family, pid);
+    expect(signalPid(nursery.posix, other.pid, 'SIGKILL', verify)).toBe('not_ours');
+    expect(signalPid(nursery.posix, process.pid, 'SIGKILL', verify)).toBe('not_ours');
+    expect(signalPid(nursery.posix, 1, 'SIGKILL', verify)).toBe('not_ours');
+    expect(alive(other.pid)).toBe(true);
+    expect(signalPid(nursery.posix, ours.pid, 'SIGTERM', verify)).toBe('sent');
+    expect(await ours.recorder.exit()).toEqual({ signal: 'SIGTERM' });
+  });
+
+  test('[D4] a process that is gone is told as gone, also when it went between the look and the signal', async () => {
+    const started = start('exit 0');
+    await started.recorder.exit();
+    expect(signalPid(nursery.posix, started.pid, 'SIGKILL', () => true)).toBe('gone');
+    const second = start('read x');
+    const result = signalPid(nursery.posix, second.pid, 'SIGKILL', () => {
+      process.kill(second.pid, 'SIGKILL');
+      while (nursery.posix.wait(second.pid) === undefined);
+      return true;
+    });
+    expect(result).toBe('gone');
+  });
+
+  test('[D4] no descriptor is left behind by signals', async () => {
+    const pidfds = () =>
+      Array.from({ length: 64 }, (_, fd) => link(fd)).filter((target) => target.includes('pidfd'))
+        .length;
+    const started = start('sleep 1000 & sleep 1000 & echo ready; read x');
+    await started.recorder.printed('ready');
+    signalMembers(nursery.posix, started.family, await findDescendants(started.family), 'SIGTERM');
+    signalPid(nursery.posix, started.pid, 'SIGTERM', () => true);
+    signalPid(nursery.posix, started.pid, 'SIGTERM', () => false);
+    expect(pidfds()).toBe(0);
+    expect(() => signalPid(nursery.posix, process.pid, 'SIGWRONG', () => true)).toThrowError(
+      'SIGWRONG',
+    );
+    expect(pidfds()).toBe(0);
+  });
+
+  test('[D7] a group is signalled by number, and its end is told', async () => {
+    const started = start('sleep 1000 & sleep 1000 & echo ready; wait');
+    await started.recorder.printed('ready');
+    expect(groupAlive(started.pid)).toBe(true);
+    expect(signalGroup(started.pid, 'SIGKILL')).toBe(true);
+    expect(await started.recorder.done()).toEqual({ signal: 'SIGKILL' });
+    await turnsUntil(() => !groupAlive(started.pid));
+    expect(signalGroup(started.pid, 'SIGKILL')).toBe(false);
+  });
+
+  test('[D8] a stopped process takes KILL at once, and TERM once it is continued', async () => {
+    const killed = start('kill -STOP $$; echo never');
+    await turnsUntil(() => readEntry(killed.pid)?.state === 'T');
+    signalGroup(killed.pid, 'SIGKILL');
+    expect(await killed.recorder.done()).toEqual({ signal: 'SIGKILL' });
+    const ended = start('kill -STOP $$; echo never');
+    await turnsUntil(() => readEntry(ended.pid)?.state === 'T');
+    signalGroup(ended.pid, 'SIGTERM');
+    expect(readEntry(ended.pid)?.state).toBe('T');
+    signalGroup(ended.pid, 'SIGCONT');
+    expect(await ended.recorder.done()).toEqual({ signal: 'SIGTERM' });
+    expect(ended.recorder.text()).toBe('');
+  });
+});
+
+describe('whether anybody is left', () => {
+  test('[D1] a zombie is not alive, in a group or alone', async () => {
+    // The inner shell is stopped before it can collect its child, which ends as a zombie in the same group.
+    const started = start('sh -c "exec sh -c \'kill -STOP \\$PPID; echo gone\'" & exec sleep 1000');
+    await turnsUntil(() => readEntry(started.pid)?.state === 'T');
+    await started.recorder.printed('gone');
+    await turnsUntil(() => livingBelow(started.family, nursery.reaper.pids()).length === 0);
+    expect(await findDescendants(started.family)).toEqual([]);
+  });
+
+  test('[D1] a group of zombies is not alive', async () => {
+    const pid = nursery.posix.spawn({ ...shellPlan('exit 0'), stdio: { output: 1, errors: 2 } });
+    while (readEntry(pid)?.state !== 'Z');
+    expect(() => process.kill(-pid, 0)).not.toThrow();
+    expect(groupAlive(pid)).toBe(false);
+    nursery.reaper.register(pid, () => {});
+    await turnsUntil(() => readEntry(pid) === undefined);
+    expect(groupAlive(pid)).toBe(false);
+  });
+
+  test('[D6] a subreaper knows at the exit whether a descendant is left, without looking at the whole machine', async () => {
+    const alone = start('exit 0');
+    const bystander = start('sleep 1000 & echo ready; read x');
+    await bystander.recorder.printed('ready');
+    expect(anyLeft(await reaped(alone), nursery.reaper.pids())).toBe(false);
+    const leaving = start(`${escape('sleep 1000')}; sleep 1000 & echo $!; exit 0`);
+    await leaving.recorder.until(() => pidsIn(leaving.recorder).length === 2);
+    const family = await reaped(leaving);
+    expect(anyLeft(family, nursery.reaper.pids())).toBe(true);
+    const both = pidsIn(leaving.recorder).toSorted();
+    expect(livingBelow(family, nursery.reaper.pids()).toSorted()).toEqual(both);
+    for (const pid of both) {
+      expect(anyLeft(family, nursery.reaper.pids())).toBe(true);
+      expect(signalPid(nursery.posix, pid, 'SIGKILL', (target) => belongsTo(family, target))).toBe(
+        'sent',
+      );
+      await turnsUntil(() => orphans.includes(pid));
+    }
+    expect(anyLeft(family, nursery.reaper.pids())).toBe(false);
+  });
+
+  test('[D6] what hangs below a living root is known, the root not among it', async () => {
+    const started = start('sh -c "sleep 1000 & echo \\$!; wait" & echo $!; read x');
+    await started.recorder.until(() => pidsIn(started.recorder).length === 2);
+    const below = livingBelow(started.family, nursery.reaper.pids());
+    expect(below.toSorted()).toEqual(pidsIn(started.recorder).toSorted());
+  });
+});
+
+function link(fd: number): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return '';
+  }
+}

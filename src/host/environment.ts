@@ -1,0 +1,50 @@
+// The environment of a child: what it inherits, what is left out, what is set. Values never leave this file except
+// into the child.
+
+import type { StartSpec } from '../protocol/operations.ts';
+
+/** Carried by every descendant that does not shed its environment: by it they are found again. */
+export const MARKER_NAME = 'HOLDFAST_PROCESS';
+
+/** What nearly every program needs to run at all; the same names as codex's "core". */
+const CORE_NAMES = new Set(
+  'PATH SHELL TMPDIR TEMP TMP HOME LANG LC_ALL LC_CTYPE LOGNAME USER'.split(' '),
+);
+
+/** Ours, and nobody else's business: tokens of the host must not reach what it starts. */
+const PRIVATE_NAMES = /^HOLDFAST_/i;
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+export function childEnvironment(
+  base: Variables,
+  spec: StartSpec,
+  marker: string,
+): Map<string, string> {
+  const policy = spec.environment ?? {};
+  const inherit = policy.inherit ?? 'all';
+  const excluded = (policy.exclude ?? []).map(namePattern);
+  const kept = new Map<string, string>();
+  for (const [name, value] of Object.entries(base)) {
+    if (value === undefined || inherit === 'none' || PRIVATE_NAMES.test(name)) continue;
+    if (inherit === 'core' && !CORE_NAMES.has(name)) continue;
+    if (excluded.some((pattern) => pattern.test(name))) continue;
+    kept.set(name, value);
+  }
+  for (const [name, value] of Object.entries(policy.set ?? {})) kept.set(name, value);
+  if (policy.only) {
+    const only = policy.only.map(namePattern);
+    for (const name of kept.keys()) {
+      if (!only.some((pattern) => pattern.test(name))) kept.delete(name);
+    }
+  }
+  if (spec.streams === 'pty') kept.set('TERM', spec.term ?? 'xterm-256color');
+  for (const [name, value] of Object.entries(spec.env ?? {})) kept.set(name, value);
+  kept.set(MARKER_NAME, marker);
+  return kept;
+}
+
+function namePattern(glob: string): RegExp {
+  const escaped = glob.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replace(/\*+/g, '.*');
+  return new RegExp(`^${escaped}$`, 'i');
+}

@@ -1,0 +1,315 @@
+// One process, from its start until it is forgotten: its journal, its child while it lives, and the truth about how it
+// ended. Exit, closing and settling are separate facts, each told once, none waiting for another.
+
+import type { Clock } from '../base/clock.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Stream } from '../protocol/event.ts';
+import type {
+  ByteCounts,
+  Outcome,
+  ProcessInfo,
+  ProcessState,
+  TerminalSize,
+} from '../protocol/process.ts';
+import { EndedJournal } from '../journal/ended-journal.ts';
+import { Journal } from '../journal/journal.ts';
+import type { Child, ChildListener, ExitStatus } from './child.ts';
+import type { Ending, ProcessFacts } from './facts.ts';
+import { InputLedger } from './input-ledger.ts';
+import { nowTicks } from './proc-table.ts';
+
+/** What the host is told, besides what the journal says. */
+export interface ProcessWatcher {
+  exited(process: HeldProcess): void;
+  closed(process: HeldProcess): void;
+}
+
+export interface ProcessSetting {
+  readonly clock: Clock;
+  readonly watcher: ProcessWatcher;
+  readonly writeIds: number;
+  readonly inputBytes: number;
+  readonly recordInput: boolean;
+}
+
+export class HeldProcess implements ChildListener {
+  readonly facts: ProcessFacts;
+  journal: Journal | EndedJournal;
+  outcome: Outcome | undefined;
+  exitedAtMs: number | undefined;
+  closedAtMs: number | undefined;
+  /** Monotonic, for retention: the wall clock may jump. */
+  closedAtUs: number | undefined;
+  settled = false;
+  size: TerminalSize | undefined;
+  /** Ours to send signals to by group number: the root has not been reaped, so its number cannot be anyone else's. */
+  rootAlive = true;
+  /** When it was reaped, on the kernel's clock; 0 when that is not known. */
+  reapedAtTicks = 0;
+  private readonly setting: ProcessSetting;
+  private readonly startedUs: number;
+  private exitedUs: number | undefined;
+  private child: Child | undefined;
+  private streamsEnded = false;
+  private readonly input: InputLedger;
+  private readonly listeners = new Set<() => void>();
+  private readonly sent: { signal: string; by: string }[] = [];
+  private timedOutAfterMs: number | undefined;
+  private ending: Ending | undefined;
+  private lastOutputAtMs: number | undefined;
+
+  constructor(facts: ProcessFacts, journal: Journal | EndedJournal, setting: ProcessSetting) {
+    this.facts = facts;
+    this.journal = journal;
+    this.setting = setting;
+    this.startedUs = setting.clock.nowUs();
+    this.size = facts.size;
+    this.input = new InputLedger(setting.writeIds, setting.inputBytes);
+    if (journal instanceof Journal) journal.onGrowth(() => this.wake());
+  }
+
+  attach(child: Child): void {
+    this.child = child;
+  }
+
+  /** An ended process read back from disk. */
+  restore(ending: Ending): void {
+    this.ending = ending;
+    this.outcome = ending.outcome;
+    this.exitedAtMs = ending.exitedAtMs;
+    this.closedAtMs = ending.closedAtMs;
+    const agoMs = Math.max(0, this.setting.clock.wallMs() - ending.closedAtMs);
+    this.closedAtUs = this.setting.clock.nowUs() - agoMs * 1000;
+    this.lastOutputAtMs = ending.lastOutputAtMs;
+    this.rootAlive = false;
+    this.streamsEnded = true;
+  }
+
+  get state(): ProcessState {
+    if (this.outcome?.kind === 'lost') return 'lost';
+    if (this.closedAtMs !== undefined) return 'closed';
+    return this.outcome === undefined ? 'running' : 'exited';
+  }
+
+  get live(): boolean {
+    return this.closedAtMs === undefined;
+  }
+
+  /** Called after every visible growth and every change of state. The answer stops it. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  wake(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  output(stream: Stream, bytes: Buffer): void {
+    const { journal } = this;
+    if (!(journal instanceof Journal)) return;
+    journal.output(stream, bytes);
+    this.lastOutputAtMs = this.setting.clock.wallMs();
+    if (!journal.full) return;
+    this.child?.pause();
+    journal.whenDrained(() => this.child?.resume());
+  }
+
+  exited(status: ExitStatus): void {
+    const { clock, watcher } = this.setting;
+    this.rootAlive = false;
+    this.reapedAtTicks = nowTicks();
+    this.exitedUs = clock.nowUs();
+    const exitedAtMs = clock.wallMs();
+    const outcome = this.outcomeOf(status);
+    this.append({ kind: 'exited', body: { outcome } });
+    this.whenVisible(() => {
+      this.outcome = outcome;
+      this.exitedAtMs = exitedAtMs;
+      this.wake();
+      watcher.exited(this);
+      this.closeIfDone();
+    });
+  }
+
+  ended(): void {
+    this.streamsEnded = true;
+    this.closeIfDone();
+  }
+
+  /** Milliseconds since the last byte of output, or since the start. */
+  quietMs(): number {
+    const since = this.journal instanceof Journal ? this.journal.lastOutputUs : undefined;
+    return (this.setting.clock.nowUs() - (since ?? this.startedUs)) / 1000;
+  }
+
+  async write(
+    data: Buffer,
+    writeId: string | undefined,
+  ): Promise<{ bytes: number; repeated: boolean }> {
+    const child = this.inputOf();
+    return this.input.write(data, writeId, async () => {
+      this.recordInput(data, writeId, child.echoes());
+      await child.write(data);
+    });
+  }
+
+  endInput(): void {
+    const child = this.inputOf();
+    this.append({ kind: 'input', body: { bytes: 0, eof: true } });
+    void this.input.afterAll(() => child.endInput());
+  }
+
+  resize(size: TerminalSize): void {
+    if (this.facts.streams !== 'pty') {
+      throw new HoldfastError(
+        'not_a_terminal',
+        `Process ${this.facts.id} runs on pipes and has no size.`,
+      );
+    }
+    if (!this.rootAlive || !this.child) throw this.notRunning();
+    this.child.resize(size);
+    this.size = size;
+    this.append({ kind: 'resize', body: size });
+  }
+
+  /** Notes that a signal is about to be sent, so that the outcome can name who sent it. */
+  noteSignal(signal: string, by: string, escapees: readonly number[]): void {
+    this.sent.push({ signal, by });
+    if (this.live)
+      this.append({
+        kind: 'signal',
+        body: { signal, by, ...(escapees.length > 0 && { escapees }) },
+      });
+  }
+
+  noteTimeout(afterMs: number): void {
+    if (this.rootAlive) this.timedOutAfterMs = afterMs;
+  }
+
+  notRunning(): HoldfastError {
+    return new HoldfastError('not_running', `Process ${this.facts.id} is not running.`, {
+      state: this.state,
+    });
+  }
+
+  bytes(): ByteCounts {
+    const total = this.journal.visibleOffset;
+    const lost = this.journal.lostBytes;
+    const held = this.journal
+      .sources()
+      .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+    const retained = Math.min(total, held) - Math.min(lost, held);
+    return { total, retained, dropped: Math.max(0, total - retained - lost), lost };
+  }
+
+  info(): ProcessInfo {
+    const { facts, outcome, exitedAtMs, closedAtMs, lastOutputAtMs, size } = this;
+    const degraded = this.journal instanceof Journal ? this.journal.degraded : undefined;
+    const { id, owner, command, argv, cwd, pid, streams, stdin, startedAtMs } = facts;
+    return {
+      ...{ id, owner, command, argv, cwd, pid, streams, stdin },
+      ...(facts.name !== undefined && { name: facts.name }),
+      ...(facts.key !== undefined && { key: facts.key }),
+      ...(facts.labels && { labels: facts.labels }),
+      ...(size && { size }),
+      state: this.state,
+      settled: this.settled,
+      ...(outcome && { outcome }),
+      startedAtMs,
+      ...(exitedAtMs !== undefined && { exitedAtMs }),
+      ...(closedAtMs !== undefined && { closedAtMs }),
+      durationMs: this.durationMs(),
+      ...(lastOutputAtMs !== undefined && { lastOutputAtMs }),
+      seq: this.journal.visibleSeq,
+      bytes: this.bytes(),
+      ...(degraded !== undefined && { degraded }),
+    };
+  }
+
+  /** Lets go of the child without a word: the host is closing and has ended everything itself. */
+  abandon(): void {
+    this.child?.release();
+    this.child = undefined;
+  }
+
+  private durationMs(): number {
+    if (this.ending) return this.ending.durationMs;
+    return Math.round(((this.exitedUs ?? this.setting.clock.nowUs()) - this.startedUs) / 1000);
+  }
+
+  private outcomeOf(status: ExitStatus): Outcome {
+    if (this.timedOutAfterMs !== undefined)
+      return { kind: 'timeout', afterMs: this.timedOutAfterMs, ...status };
+    if (status.signal === undefined) return { kind: 'exit', code: status.code ?? -1 };
+    const sender = this.sent.findLast((sent) => sent.signal === status.signal);
+    if (sender) return { kind: 'signal', signal: status.signal, by: sender.by };
+    if (status.oom === true) return { kind: 'oom', signal: status.signal };
+    return { kind: 'signal', signal: status.signal, by: 'outside' };
+  }
+
+  private closeIfDone(): void {
+    if (!this.streamsEnded || this.outcome === undefined || this.ending) return;
+    if (!(this.journal instanceof Journal)) return;
+    const { clock, watcher } = this.setting;
+    this.ending = {
+      outcome: this.outcome,
+      exitedAtMs: this.exitedAtMs ?? clock.wallMs(),
+      closedAtMs: clock.wallMs(),
+      durationMs: this.durationMs(),
+      ...(this.lastOutputAtMs !== undefined && { lastOutputAtMs: this.lastOutputAtMs }),
+    };
+    this.journal.appendClosed({ facts: this.facts, ending: this.ending });
+    this.whenVisible(() => {
+      this.closedAtMs = this.ending?.closedAtMs;
+      this.closedAtUs = clock.nowUs();
+      this.child?.release();
+      this.child = undefined;
+      this.input.close();
+      this.wake();
+      watcher.closed(this);
+    });
+  }
+
+  private inputOf(): Child {
+    if (!this.rootAlive && this.streamsEnded) throw this.notRunning();
+    if (this.facts.stdin !== 'pipe' || !this.child || this.input.ended) {
+      throw new HoldfastError('stdin_closed', `Process ${this.facts.id} has no open stdin.`);
+    }
+    return this.child;
+  }
+
+  private recordInput(data: Buffer, writeId: string | undefined, echoes: boolean): void {
+    const keep = this.setting.recordInput && echoes;
+    this.append({
+      kind: 'input',
+      body: {
+        bytes: data.length,
+        ...(keep && { data: data.toString('base64') }),
+        ...(writeId !== undefined && { writeId }),
+      },
+    });
+  }
+
+  private append(event: Parameters<Journal['append']>[0]): void {
+    if (this.journal instanceof Journal && !this.ending) this.journal.append(event);
+  }
+
+  private whenVisible(then: () => void): void {
+    if (!(this.journal instanceof Journal)) return;
+    const { journal } = this;
+    const target = journal.seq;
+    journal.flush();
+    if (journal.visibleSeq >= target) then();
+    else void journal.visible().then(then);
+  }
+
+  /** Once all is on disk: from here on only the places of its files are kept. */
+  lighten(): void {
+    const { journal } = this;
+    if (!(journal instanceof Journal) || !journal.settledOnDisk) return;
+    const { visibleSeq: seq, visibleOffset: offset, lostBytes } = journal;
+    journal.release();
+    this.journal = new EndedJournal(journal.segments(), { seq, offset, lostBytes });
+  }
+}

@@ -1,0 +1,63 @@
+// The input of one process: writes in the order they were asked for, each write id applied once, and no more waiting
+// than the bound allows.
+
+import { HoldfastError } from '../protocol/errors.ts';
+
+export class InputLedger {
+  ended = false;
+  private readonly seen = new Map<string, Promise<void>>();
+  private readonly maxIds: number;
+  private readonly maxBytes: number;
+  private waitingBytes = 0;
+  private tail: Promise<void> = Promise.resolve();
+
+  constructor(maxIds: number, maxBytes: number) {
+    this.maxIds = maxIds;
+    this.maxBytes = maxBytes;
+  }
+
+  async write(
+    data: Buffer,
+    writeId: string | undefined,
+    apply: () => Promise<void>,
+  ): Promise<{ bytes: number; repeated: boolean }> {
+    const earlier = writeId === undefined ? undefined : this.seen.get(writeId);
+    if (earlier) {
+      await earlier;
+      return { bytes: data.length, repeated: true };
+    }
+    if (this.waitingBytes + data.length > this.maxBytes) {
+      throw new HoldfastError(
+        'limit_reached',
+        `${this.waitingBytes} bytes of input already wait for the process.`,
+      );
+    }
+    this.waitingBytes += data.length;
+    const done = this.tail.then(apply).finally(() => {
+      this.waitingBytes -= data.length;
+    });
+    this.tail = done.catch(() => undefined);
+    if (writeId !== undefined) this.remember(writeId, done);
+    await done;
+    return { bytes: data.length, repeated: false };
+  }
+
+  /** Runs after every write that was asked for before. */
+  afterAll(action: () => void): Promise<void> {
+    this.ended = true;
+    this.tail = this.tail.then(action);
+    return this.tail;
+  }
+
+  close(): void {
+    this.seen.clear();
+  }
+
+  private remember(writeId: string, done: Promise<void>): void {
+    this.seen.set(writeId, done);
+    // A write that failed was not applied: the same id may be tried again.
+    done.catch(() => this.seen.delete(writeId));
+    const oldest = this.seen.keys().next();
+    if (this.seen.size > this.maxIds && !oldest.done) this.seen.delete(oldest.value);
+  }
+}

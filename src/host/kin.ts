@@ -1,0 +1,158 @@
+// Kin: whoever came from a process and is alive, and the moment when nobody is. In a keeper the kernel hands every
+// orphan to us, so settling is told; inside somebody's program it is not, and while someone waits it is looked for.
+
+import { readFileSync } from 'node:fs';
+import type { Clock } from '../base/clock.ts';
+import type { Survivor } from '../protocol/host-api.ts';
+import {
+  anyLeft,
+  belongsTo,
+  findDescendants,
+  groupAlive,
+  signalGroup,
+  signalMembers,
+  type Family,
+} from './descendants.ts';
+import { MARKER_NAME } from './environment.ts';
+import type { HeldProcess } from './held-process.ts';
+import { isListening, listeningPorts, type ListeningPort } from './ports.ts';
+import { loadPosix } from './posix.ts';
+import { childrenOf, ownChildren, type ProcessEntry } from './proc-table.ts';
+
+/** How often settling is looked for where nobody tells us. */
+const LOOK_MS = 20;
+
+export class Kin {
+  private readonly clock: Clock;
+  private readonly told: boolean;
+  /** Roots that have not been reaped. */
+  private readonly roots = new Map<number, HeldProcess>();
+  private readonly unsettled = new Set<HeldProcess>();
+
+  constructor(clock: Clock, told: boolean) {
+    this.clock = clock;
+    this.told = told;
+  }
+
+  started(process: HeldProcess): void {
+    this.roots.set(process.facts.pid, process);
+  }
+
+  exited(process: HeldProcess): void {
+    this.roots.delete(process.facts.pid);
+    this.unsettled.add(process);
+    // After whoever waits for the exit has been answered.
+    setImmediate(() => this.check(process));
+  }
+
+  /** Some descendant ended and was reaped. */
+  orphanEnded(): void {
+    for (const process of this.unsettled) this.check(process);
+  }
+
+  /** Read back from disk: its descendants, if any live, are known only by their marker. */
+  async restored(process: HeldProcess): Promise<void> {
+    process.settled = (await this.find(process)).length === 0;
+    if (!process.settled) this.unsettled.add(process);
+  }
+
+  forget(process: HeldProcess): void {
+    this.unsettled.delete(process);
+  }
+
+  /** Looks whether anybody is left, and tells whoever waits if nobody is. */
+  check(process: HeldProcess): void {
+    if (process.settled || process.rootAlive) return;
+    if (this.anyoneLeft(process)) return;
+    this.settle(process);
+  }
+
+  /** Living descendants, the root not among them, by looking at every process of the machine. */
+  async find(process: HeldProcess): Promise<ProcessEntry[]> {
+    if (!loadPosix()) return [];
+    return findDescendants(familyOf(process));
+  }
+
+  /** As `find`, but settles the process when nobody is found. */
+  async survivors(process: HeldProcess): Promise<Survivor[]> {
+    const found = await this.find(process);
+    if (found.length === 0 && !process.rootAlive) this.settle(process);
+    return found.map(({ pid }) => ({ pid, command: commandOf(pid) }));
+  }
+
+  /** Signals the group by its number while that is certainly ours, and everyone else one by one. */
+  signal(process: HeldProcess, found: readonly ProcessEntry[], signal: NodeJS.Signals): number[] {
+    const { pid } = process.facts;
+    const posix = loadPosix();
+    const byNumber = process.rootAlive && signalGroup(pid, signal);
+    const others = byNumber ? found.filter((entry) => entry.group !== pid) : found;
+    const reached = posix ? signalMembers(posix, familyOf(process), others, signal) : [];
+    if (!byNumber) return reached;
+    return [pid, ...found.filter((entry) => entry.group === pid).map((entry) => entry.pid), ...reached];
+  }
+
+  /** Calls back whenever settling may have come nearer. The answer stops it. */
+  onChange(process: HeldProcess, wake: () => void): () => void {
+    const stop = process.onChange(wake);
+    if (this.told) return stop;
+    const look = (): (() => void) =>
+      this.clock.after(LOOK_MS, () => {
+        cancel = look();
+        this.check(process);
+      });
+    let cancel = look();
+    return () => {
+      stop();
+      cancel();
+    };
+  }
+
+  /** A port that the process or a descendant listens on: this one, or any. */
+  listening(process: HeldProcess, port: number | undefined): number | undefined {
+    const { pid } = process.facts;
+    // Most of the time nobody listens on it at all, which is cheap to see.
+    if (port !== undefined && !isListening(port, process.rootAlive ? pid : globalThis.process.pid)) return undefined;
+    const ports = this.ports(process).map((found) => found.port);
+    return port === undefined ? ports[0] : ports.find((found) => found === port);
+  }
+
+  ports(process: HeldProcess): ListeningPort[] {
+    return listeningPorts(this.line(process));
+  }
+
+  /** The root, everyone below it by parentage, and orphans of it that came to us: without looking at the whole machine. */
+  private line(process: HeldProcess): number[] {
+    const { pid } = process.facts;
+    const family = familyOf(process);
+    const orphans = ownChildren().filter((child) => !this.roots.has(child) && belongsTo(family, child));
+    const line = process.rootAlive ? [pid, ...orphans] : orphans;
+    for (const each of line) line.push(...childrenOf(each));
+    return line;
+  }
+
+  private anyoneLeft(process: HeldProcess): boolean {
+    if (!loadPosix()) return false;
+    return this.told ? anyLeft(familyOf(process), this.roots.keys()) : groupAlive(process.facts.pid);
+  }
+
+  private settle(process: HeldProcess): void {
+    if (process.settled) return;
+    process.settled = true;
+    this.unsettled.delete(process);
+    process.wake();
+  }
+}
+
+function familyOf(process: HeldProcess): Family {
+  const { pid: rootPid, serial } = process.facts;
+  const marker = { name: MARKER_NAME, value: serial };
+  return process.rootAlive ? { rootPid, marker } : { rootPid, marker, reapedAtTicks: process.reapedAtTicks };
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim().slice(0, 200);
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,112 @@
+// From a start request to a plan with nothing left to decide: which file, where, with what. Whatever can be known to be
+// wrong is found here, and named, before anything is started.
+
+import { accessSync, constants, statSync } from 'node:fs';
+import { isAbsolute, join, resolve } from 'node:path';
+import { errnoOf } from '../base/disk.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { StartSpec } from '../protocol/operations.ts';
+import type { LaunchPlan } from '../protocol/process.ts';
+import { childEnvironment, type Variables } from './environment.ts';
+
+export interface Surroundings {
+  readonly env: Variables;
+  readonly cwd: string;
+  readonly home: string;
+}
+
+/** Where programs are looked for when the child has no PATH: what shells fall back to. */
+const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
+const DEFAULT_SIZE = { cols: 80, rows: 24 };
+
+export function launchPlan(
+  spec: StartSpec,
+  surroundings: Surroundings,
+  marker: string,
+): LaunchPlan {
+  const env = childEnvironment(surroundings.env, spec, marker);
+  const cwd = workingDirectory(spec.cwd, surroundings);
+  const argv = spec.command === undefined ? spec.argv : ['sh', '-c', spec.command];
+  if (argv === undefined || (spec.command !== undefined && spec.argv !== undefined)) {
+    throw new HoldfastError('invalid_input', 'start: give either "command" or "argv".', {
+      field: 'command',
+    });
+  }
+  const streams = spec.streams ?? 'merged';
+  return {
+    file: findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH),
+    argv,
+    env: Array.from(env, ([name, value]) => `${name}=${value}`),
+    cwd,
+    streams,
+    stdin: streams === 'pty' ? 'pipe' : (spec.stdin ?? 'none'),
+    size: spec.size ?? DEFAULT_SIZE,
+  };
+}
+
+function workingDirectory(wanted: string | undefined, surroundings: Surroundings): string {
+  const path = resolve(surroundings.cwd, expandHome(wanted ?? surroundings.cwd, surroundings.home));
+  try {
+    if (!statSync(path).isDirectory()) {
+      throw new HoldfastError(
+        'cwd_not_usable',
+        `The working directory ${path} is not a directory.`,
+        { cwd: path },
+      );
+    }
+    accessSync(path, constants.X_OK);
+  } catch (error) {
+    if (error instanceof HoldfastError) throw error;
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT') {
+      throw new HoldfastError('cwd_not_found', `The working directory ${path} does not exist.`, {
+        cwd: path,
+      });
+    }
+    throw new HoldfastError(
+      'cwd_not_usable',
+      `The working directory ${path} cannot be entered: ${errno}.`,
+      { cwd: path },
+    );
+  }
+  return path;
+}
+
+function expandHome(path: string, home: string): string {
+  if (path === '~') return home;
+  return path.startsWith('~/') ? join(home, path.slice(2)) : path;
+}
+
+function findProgram(name: string, cwd: string, searchPath: string): string {
+  if (name === '')
+    throw new HoldfastError('invalid_input', 'start: "argv.0" is empty.', { field: 'argv.0' });
+  if (name.includes('/')) return isAbsolute(name) ? name : resolve(cwd, name);
+  let refused: string | undefined;
+  for (const folder of searchPath.split(':')) {
+    const candidate = resolve(cwd, folder, name);
+    const problem = whyNotExecutable(candidate);
+    if (problem === undefined) return candidate;
+    if (problem !== 'ENOENT') refused ??= candidate;
+  }
+  if (refused) {
+    throw new HoldfastError('program_not_executable', `${refused} is not an executable file.`, {
+      program: name,
+    });
+  }
+  throw new HoldfastError(
+    'program_not_found',
+    `The program "${name}" is not in the PATH ${searchPath}`,
+    { program: name },
+  );
+}
+
+function whyNotExecutable(path: string): string | undefined {
+  try {
+    if (!statSync(path).isFile()) return 'EACCES';
+    accessSync(path, constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const errno = errnoOf(error) ?? 'EACCES';
+    return errno === 'ENOTDIR' ? 'ENOENT' : errno;
+  }
+}

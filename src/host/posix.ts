@@ -1,0 +1,210 @@
+// The system calls that Node does not offer. A failed call throws a PosixError that carries the errno's name; where
+// "not now" is an ordinary answer the function returns undefined or false instead.
+
+import { closeSync, constants } from 'node:fs';
+
+import { type Binding, errnoName, openLibrary, PosixError } from './posix-library.ts';
+import { bindSpawn } from './posix-spawn.ts';
+
+// Structure layouts and ioctl numbers below are those of these 64-bit little-endian architectures.
+const architectures = ['x64', 'arm64', 'riscv64', 'loong64'];
+const O_CLOEXEC = 0x80000;
+const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
+
+function bindDescriptors({ failing, plain, errno }: Binding) {
+  const pipe2 = failing('int pipe2(void *fds, int flags)');
+  const socketpair = failing('int socketpair(int domain, int type, int protocol, void *fds)');
+  const dup3 = failing('int dup3(int from, int to, int flags)');
+  const fcntl = failing('int fcntl(int fd, int command, ...)');
+  const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
+  const pollCall = failing('int poll(void *fds, unsigned long count, int timeoutMs)');
+  const readCall = plain('long read(int fd, void *buffer, size_t count)');
+  const [F_DUPFD_CLOEXEC, F_SETPIPE_SZ, FIONREAD] = [1030, 1031, 0x541b];
+  const [POLLIN, POLLHUP] = [1, 0x10];
+  const [AF_UNIX, SOCK_STREAM] = [1, 1];
+  const pair = new Int32Array(2);
+  const ends = (): [number, number] => [pair[0] ?? -1, pair[1] ?? -1];
+
+  return {
+    /** Read end, write end. */
+    pipe(): [number, number] {
+      pipe2(pair, O_CLOEXEC);
+      return ends();
+    },
+    socketPair(): [number, number] {
+      socketpair(AF_UNIX, SOCK_STREAM | O_CLOEXEC, 0, pair);
+      return ends();
+    },
+    duplicate: (fd: number): number => fcntl(fd, F_DUPFD_CLOEXEC, 'int', 3),
+    /** Makes the number `target` mean what `fd` means; what it meant before is closed. */
+    duplicateOnto(fd: number, target: number): void {
+      dup3(fd, target, O_CLOEXEC);
+    },
+    /** Returns the size that the kernel chose. EPERM when the user's quota of large pipes is used up. */
+    setPipeSize: (fd: number, bytes: number): number => fcntl(fd, F_SETPIPE_SZ, 'int', bytes),
+    /** Bytes in a pipe now. On a terminal master this leaves out what the kernel has not moved to the reader yet. */
+    readableBytes(fd: number): number {
+      ioctl(fd, FIONREAD, 'void *', pair);
+      return pair[0] ?? 0;
+    },
+    /** True when a pipe is empty and no writer is left. */
+    atEnd(fd: number): boolean {
+      pair[0] = fd;
+      pair[1] = POLLIN;
+      pollCall(pair, 1, 0);
+      const happened = (pair[1] ?? 0) >>> 16;
+      return (happened & POLLHUP) !== 0 && (happened & POLLIN) === 0;
+    },
+    /** From a non-blocking descriptor: the count, 0 at the end, undefined when there is nothing yet. */
+    readNow(fd: number, buffer: Buffer): number | undefined {
+      const count = readCall(fd, buffer, buffer.length);
+      if (count >= 0) return count;
+      const name = errno();
+      if (name === 'EAGAIN') return undefined;
+      // The master of a terminal that nobody holds open any more says EIO, after its last byte.
+      if (name === 'EIO') return 0;
+      throw new PosixError(name, 'read');
+    },
+  };
+}
+
+function bindLocks({ failing, plain, errno }: Binding) {
+  const definition = 'int flock(int fd, int operation)';
+  const [flock, failingFlock] = [plain(definition), failing(definition)];
+  const [LOCK_EX, LOCK_NB] = [2, 4];
+
+  return {
+    /** False when another open file holds the lock. */
+    tryLock(fd: number): boolean {
+      if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
+      const name = errno();
+      if (name === 'EAGAIN') return false;
+      throw new PosixError(name, 'flock');
+    },
+    /**
+     * Stops the whole event loop until it has the lock: only for a program that has nothing else to do. Not in a thread
+     * of libuv's pool, because `process.exit` waits for those.
+     */
+    lock(fd: number): void {
+      failingFlock(fd, LOCK_EX);
+    },
+  };
+}
+
+function bindTerminals({ failing, plain }: Binding) {
+  const openpt = failing('int posix_openpt(int flags)');
+  const grantpt = failing('int grantpt(int fd)');
+  const unlockpt = failing('int unlockpt(int fd)');
+  const ptsname = plain('int ptsname_r(int fd, void *buffer, size_t length)');
+  const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
+  const tcgetattr = failing('int tcgetattr(int fd, void *termios)');
+  const TIOCSWINSZ = 0x5414;
+  const ECHO = 0o10;
+  // struct termios: four 32-bit flag words, the line discipline, then c_cc, whose VEOF has index 4.
+  const [localFlagsAt, endOfFileAt] = [12, 21];
+  const termios = Buffer.alloc(64);
+  const nameBuffer = Buffer.alloc(128);
+
+  return {
+    /** A new terminal: its non-blocking master, and the name of its device. */
+    openTerminal(): { master: number; name: string } {
+      const master = openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+      try {
+        grantpt(master);
+        unlockpt(master);
+        const problem = ptsname(master, nameBuffer, nameBuffer.length);
+        if (problem !== 0) throw new PosixError(errnoName(problem), 'ptsname_r');
+      } catch (error) {
+        closeSync(master);
+        throw error;
+      }
+      return { master, name: nameBuffer.toString('utf8', 0, nameBuffer.indexOf(0)) };
+    },
+    setTerminalSize(fd: number, cols: number, rows: number): void {
+      ioctl(fd, TIOCSWINSZ, 'void *', new Uint16Array([rows, cols, 0, 0]));
+    },
+    /** Whether it echoes now, and the character that means "end of file" now. */
+    terminalMode(fd: number): { echoes: boolean; endOfFile: number } {
+      tcgetattr(fd, termios);
+      const echoes = (termios.readUInt32LE(localFlagsAt) & ECHO) !== 0;
+      return { echoes, endOfFile: termios.readUInt8(endOfFileAt) };
+    },
+  };
+}
+
+function bindProcesses({ failing, plain, errno }: Binding) {
+  const waitpid = failing('int waitpid(int pid, void *status, int options)');
+  const waitid = plain('int waitid(int kind, int id, void *info, int options)');
+  const prctl = failing('int prctl(int option, ...)');
+  const syscall = failing('long syscall(long number, ...)');
+  const [WNOHANG, WEXITED, WNOWAIT, P_ALL] = [1, 4, 0x01000000, 0];
+  const PR_SET_CHILD_SUBREAPER = 36;
+  // The same numbers on every architecture in the list above; glibc has names for them only from 2.36 on.
+  const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN] = [424, 434];
+  // siginfo_t: si_pid is the fifth 32-bit word on 64-bit systems.
+  const siginfo = new Int32Array(32);
+  const pidWord = 4;
+  const status = new Int32Array(1);
+
+  return {
+    /** Reaps a child that has ended and returns its wait status; undefined while it runs. ECHILD: not ours. */
+    wait(pid: number): number | undefined {
+      return waitpid(pid, status, WNOHANG) === 0 ? undefined : status[0];
+    },
+    /** The pid of some child that has ended and is not reaped yet. It stays so. */
+    peekEnded(): number | undefined {
+      siginfo.fill(0);
+      if (waitid(P_ALL, 0, siginfo, WEXITED | WNOHANG | WNOWAIT) < 0) {
+        const name = errno();
+        if (name === 'ECHILD') return undefined;
+        throw new PosixError(name, 'waitid');
+      }
+      return siginfo[pidWord] || undefined;
+    },
+    /** Orphans among the descendants become children of this process. */
+    setSubreaper(on: boolean): void {
+      prctl(PR_SET_CHILD_SUBREAPER, 'unsigned long', on ? 1 : 0);
+    },
+    /** A descriptor that means this process and never another one that is given its number later. */
+    openProcess: (pid: number): number => syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0),
+    signalProcess(pidfd: number, signal: number): void {
+      syscall(SYS_PIDFD_SEND_SIGNAL, 'long', pidfd, 'long', signal, 'void *', null, 'long', 0);
+    },
+  };
+}
+
+function bind() {
+  const binding = openLibrary();
+  return {
+    ...bindDescriptors(binding),
+    ...bindLocks(binding),
+    ...bindTerminals(binding),
+    ...bindSpawn(binding),
+    ...bindProcesses(binding),
+  };
+}
+
+export type Posix = ReturnType<typeof bind>;
+
+let loaded: { readonly posix: Posix } | { readonly problem: string } | undefined;
+
+function load(): { readonly posix: Posix } | { readonly problem: string } {
+  if (process.platform !== 'linux') return { problem: `not on ${process.platform}` };
+  if (!architectures.includes(process.arch)) return { problem: `not on ${process.arch}` };
+  try {
+    return { posix: bind() };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Undefined where koffi or a function is missing; `posixProblem` then says why. */
+export function loadPosix(): Posix | undefined {
+  loaded ??= load();
+  return 'posix' in loaded ? loaded.posix : undefined;
+}
+
+export function posixProblem(): string | undefined {
+  loaded ??= load();
+  return 'problem' in loaded ? loaded.problem : undefined;
+}

@@ -1,0 +1,106 @@
+// The kernel's table of processes, as /proc shows it at one moment. Everything read here may be out of date by the time
+// it is looked at: descendants.ts says what may be concluded from it.
+
+import { readdirSync, readFileSync } from 'node:fs';
+
+export interface ProcessEntry {
+  readonly pid: number;
+  /** One letter; Z and X are no longer alive. */
+  readonly state: string;
+  readonly parent: number;
+  readonly group: number;
+  readonly session: number;
+  /** Hundredths of a second since boot. Not an identity: many processes can begin within one. */
+  readonly startTicks: number;
+}
+
+/** A variable that a family of processes carries in its environment. */
+export interface Marker {
+  readonly name: string;
+  readonly value: string;
+}
+
+function read(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch {
+    // Gone, or not ours to read.
+    return undefined;
+  }
+}
+
+export function readEntry(pid: number): ProcessEntry | undefined {
+  const text = read(`/proc/${pid}/stat`)?.toString('latin1');
+  if (text === undefined) return undefined;
+  // The second field is the name in parentheses, and a name may contain both blanks and parentheses.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return {
+    pid,
+    state: fields[0] ?? 'X',
+    parent: Number(fields[1]),
+    group: Number(fields[2]),
+    session: Number(fields[3]),
+    startTicks: Number(fields[19]),
+  };
+}
+
+export function isAlive(entry: ProcessEntry | undefined): entry is ProcessEntry {
+  return entry !== undefined && entry.state !== 'Z' && entry.state !== 'X';
+}
+
+export function allPids(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0);
+}
+
+/** Children by every thread. A child can be missed while one of its siblings ends (proc(5), /proc/pid/task/tid/children). */
+export function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) => childrenOfThread(pid, thread));
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The children of this process, adopted ones included, as far as its main thread has them: it starts them all, and the
+ * kernel gives orphans to the first living thread of a subreaper.
+ */
+export function ownChildren(): number[] {
+  return childrenOfThread(process.pid, String(process.pid));
+}
+
+function childrenOfThread(pid: number, thread: string): number[] {
+  const listed = read(`/proc/${pid}/task/${thread}/children`);
+  return listed === undefined
+    ? []
+    : listed.toString('latin1').split(' ').map(Number).filter(Boolean);
+}
+
+/** For people: its arguments, or its name when it has none. */
+export function commandOf(pid: number): string {
+  const words = read(`/proc/${pid}/cmdline`)?.toString().split('\0').join(' ').trim();
+  return words || read(`/proc/${pid}/comm`)?.toString().trim() || '';
+}
+
+/** "other": it carries the variable with another value. "none" also when its environment may not be read. */
+export function markerOf(pid: number, { name, value }: Marker): 'same' | 'other' | 'none' {
+  const environment = read(`/proc/${pid}/environ`);
+  if (environment === undefined) return 'none';
+  const wanted = Buffer.from(`${name}=${value}\0`);
+  let found: 'other' | 'none' = 'none';
+  let at = environment.indexOf(`${name}=`);
+  while (at >= 0) {
+    const whole = at === 0 || environment[at - 1] === 0;
+    if (whole && environment.subarray(at, at + wanted.length).equals(wanted)) return 'same';
+    if (whole) found = 'other';
+    at = environment.indexOf(`${name}=`, at + 1);
+  }
+  return found;
+}
+
+/** Hundredths of a second since boot, on the clock of `startTicks`. */
+export function nowTicks(): number {
+  return Math.floor(Number.parseFloat(readFileSync('/proc/uptime', 'latin1')) * 100);
+}

@@ -1,0 +1,111 @@
+// Why a program could not be started, in a caller's words: checks a launch plan before, and explains an errno after.
+
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+
+import { errnoOf } from '../base/disk.ts';
+import { type ErrorCode, HoldfastError } from '../protocol/errors.ts';
+import type { LaunchPlan } from '../protocol/process.ts';
+import { PosixError } from './posix-library.ts';
+
+// Linux MAX_ARG_STRLEN: 32 pages of 4 KiB for one argument or variable, its NUL byte included.
+const maxStringBytes = 131_072;
+
+/** Refuses what the kernel would cut short in silence (NUL bytes) or refuse without naming the part. */
+export function checkPlan(plan: LaunchPlan): void {
+  if (plan.argv.length === 0) throw new HoldfastError('invalid_input', 'argv is empty');
+  checkString('file', plan.file);
+  checkString('cwd', plan.cwd);
+  for (const [index, value] of plan.argv.entries()) checkString(`argv[${index}]`, value);
+  for (const entry of plan.env) checkString(variableName(entry), entry);
+}
+
+function checkString(field: string, value: string): void {
+  if (value.includes('\0')) {
+    throw new HoldfastError('invalid_input', `${field} contains a NUL byte`, { field });
+  }
+  // One UTF-16 unit is at most three bytes of UTF-8.
+  if (value.length * 3 < maxStringBytes) return;
+  const bytes = Buffer.byteLength(value) + 1;
+  if (bytes > maxStringBytes) {
+    const message = `${field} is ${bytes - 1} bytes long; the kernel takes ${maxStringBytes - 1}`;
+    throw new HoldfastError('arguments_too_long', message, { field, bytes: bytes - 1 });
+  }
+}
+
+/** Names a variable without its value, which may be a secret. */
+function variableName(entry: string): string {
+  return `the variable ${entry.slice(0, 64).split('=', 1)[0]?.replaceAll('\0', '\\0')}`;
+}
+
+/** Anything thrown while a plan was started, as the caller is told it. */
+export function explainStart(thrown: unknown, plan: LaunchPlan): unknown {
+  return thrown instanceof PosixError ? spawnError(thrown.errno, plan) : thrown;
+}
+
+/** Anything thrown while a terminal was opened. ENOENT there means the terminal's device, not the program. */
+export function explainTerminal(thrown: unknown): unknown {
+  if (!(thrown instanceof PosixError)) return thrown;
+  const { errno } = thrown;
+  // ENOSPC: the kernel's number of terminals (kernel.pty.max) is used up.
+  const code = errno === 'ENOSPC' ? 'too_many_files' : (resourceCodes[errno] ?? 'unsupported');
+  return new HoldfastError(code, `no terminal could be opened (${errno})`, { errno });
+}
+
+const resourceCodes: Readonly<Record<string, ErrorCode>> = {
+  EMFILE: 'too_many_files',
+  ENFILE: 'too_many_files',
+  EAGAIN: 'too_many_processes',
+  ENOMEM: 'no_memory',
+};
+
+export function spawnError(errno: string, plan: LaunchPlan): HoldfastError {
+  // posix_spawn gives one number for everything that the child did before the program began: its directory comes first.
+  return directoryError(errno, plan.cwd) ?? programError(errno, plan.file);
+}
+
+function directoryError(errno: string, cwd: string): HoldfastError | undefined {
+  if (!['ENOENT', 'EACCES', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(errno)) return undefined;
+  try {
+    if (!statSync(cwd).isDirectory()) {
+      return new HoldfastError('cwd_not_usable', `${cwd} is not a directory`, { cwd });
+    }
+    accessSync(cwd, constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const reason = errnoOf(error) ?? 'unknown';
+    if (reason === 'ENOENT') {
+      return new HoldfastError('cwd_not_found', `the directory ${cwd} does not exist`, { cwd });
+    }
+    const message = `the directory ${cwd} cannot be entered (${reason})`;
+    return new HoldfastError('cwd_not_usable', message, { cwd, errno: reason });
+  }
+}
+
+function programError(errno: string, program: string): HoldfastError {
+  const fail = (code: ErrorCode, message: string) =>
+    new HoldfastError(code, message, { program, errno });
+  switch (errno) {
+    case 'ENOENT':
+      return existsSync(program)
+        ? fail('program_not_found', `${program} exists, but the interpreter it names does not`)
+        : fail('program_not_found', `${program} does not exist`);
+    case 'EACCES':
+      return fail('program_not_executable', `${program} may not be executed`);
+    case 'ENOEXEC':
+      return fail(
+        'program_not_executable',
+        `${program} is not in a format that the kernel can run`,
+      );
+    case 'ENOTDIR':
+      return fail('program_not_executable', `a part of the path ${program} is not a directory`);
+    case 'E2BIG':
+      return fail(
+        'arguments_too_long',
+        `arguments and environment of ${program} are too long together`,
+      );
+    default: {
+      const code = resourceCodes[errno] ?? 'spawn_failed';
+      return fail(code, `${program} could not be started (${errno})`);
+    }
+  }
+}

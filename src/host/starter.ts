@@ -1,0 +1,230 @@
+// Starting a process: the checks in their order, the key or id that makes a repeated start attach instead, and the
+// journal that exists before the child does.
+
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { BufferPool } from '../base/buffer-pool.ts';
+import type { Clock } from '../base/clock.ts';
+import { errnoOf, type Disk } from '../base/disk.ts';
+import { randomId } from '../base/ids.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Owner } from '../protocol/host-api.ts';
+import type { Limits } from '../protocol/limits.ts';
+import type { StartSpec } from '../protocol/operations.ts';
+import type { LaunchPlan } from '../protocol/process.ts';
+import { Journal } from '../journal/journal.ts';
+import type { DiskUsage } from '../journal/journal-file.ts';
+import type { ChildListener } from './child.ts';
+import type { Children } from './children.ts';
+import { startedBody, type ProcessFacts } from './facts.ts';
+import { HeldProcess, type ProcessSetting, type ProcessWatcher } from './held-process.ts';
+import { launchPlan, type Surroundings } from './launch-plan.ts';
+import type { Registry } from './registry.ts';
+import { TurnGate } from './turn-gate.ts';
+
+export interface StarterOptions {
+  readonly registry: Registry;
+  readonly children: Children;
+  readonly surroundings: Surroundings;
+  readonly folder: string;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly pool: BufferPool;
+  readonly usage: DiskUsage;
+  readonly limits: Limits;
+  readonly watcher: ProcessWatcher;
+}
+
+export interface StartAnswer {
+  readonly process: HeldProcess;
+  readonly attached: boolean;
+}
+
+interface PendingStart {
+  readonly fingerprint: string;
+  readonly done: Promise<HeldProcess>;
+}
+
+export class Starter {
+  private readonly options: StarterOptions;
+  private readonly gate: TurnGate;
+  private readonly pending = new Map<string, PendingStart>();
+  private readonly bootId = readBootId();
+
+  constructor(options: StarterOptions) {
+    this.options = options;
+    this.gate = new TurnGate(options.limits.startsPerTurn);
+  }
+
+  async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
+    const fingerprint = fingerprintOf(spec);
+    const claim = claimOf(owner, spec);
+    if (claim === undefined) return { process: await this.launch(owner, spec, fingerprint), attached: false };
+    for (;;) {
+      const known = this.known(owner, spec, fingerprint);
+      if (known) return { process: known, attached: true };
+      const pending = this.pending.get(claim);
+      if (pending === undefined) return { process: await this.launchAs(claim, owner, spec, fingerprint), attached: false };
+      if (pending.fingerprint !== fingerprint) throw conflict(spec);
+      // When the first start fails its claim is free again, and this one takes its place.
+      await pending.done.catch(() => undefined);
+    }
+  }
+
+  private known(owner: Owner, spec: StartSpec, fingerprint: string): HeldProcess | undefined {
+    const { registry } = this.options;
+    const byKey = spec.key === undefined ? undefined : registry.byKey(owner, spec.key);
+    const byId = spec.id === undefined ? undefined : registry.byId(owner, spec.id);
+    const found = byKey ?? byId;
+    if (found && (found.facts.fingerprint !== fingerprint || (byKey && byId && byKey !== byId))) throw conflict(spec);
+    return found;
+  }
+
+  private async launchAs(claim: string, owner: Owner, spec: StartSpec, fingerprint: string): Promise<HeldProcess> {
+    const done = this.launch(owner, spec, fingerprint);
+    this.pending.set(claim, { fingerprint, done });
+    try {
+      return await done;
+    } finally {
+      this.pending.delete(claim);
+    }
+  }
+
+  private async launch(owner: Owner, spec: StartSpec, fingerprint: string): Promise<HeldProcess> {
+    const { registry, limits, surroundings } = this.options;
+    await this.gate.pass();
+    if (registry.size - registry.endedCount >= limits.liveCount) {
+      throw new HoldfastError('limit_reached', `${limits.liveCount} processes are running, which is the limit "liveCount".`);
+    }
+    const serial = randomId();
+    const plan = launchPlan(spec, surroundings, serial);
+    const journal = this.openJournal(serial);
+    const process = await this.startChild({ owner, spec, fingerprint, serial, plan, journal });
+    registry.add(process);
+    return process;
+  }
+
+  private openJournal(serial: string): Journal {
+    const { disk, folder, usage, limits, clock, pool } = this.options;
+    const journal = new Journal({ place: { disk, folder, id: serial, usage }, limits, clock, pool });
+    try {
+      journal.open();
+    } catch (error) {
+      throw storageError(error);
+    }
+    return journal;
+  }
+
+  private async startChild(start: {
+    readonly owner: Owner;
+    readonly spec: StartSpec;
+    readonly fingerprint: string;
+    readonly serial: string;
+    readonly plan: LaunchPlan;
+    readonly journal: Journal;
+  }): Promise<HeldProcess> {
+    const { spec, plan, journal } = start;
+    const { clock, limits, watcher } = this.options;
+    const late = new LateListener();
+    try {
+      const started = this.options.children.start(plan, late);
+      const child = started instanceof Promise ? await started : started;
+      const facts = this.facts(start, child.pid);
+      const setting: ProcessSetting = {
+        clock,
+        watcher,
+        writeIds: limits.writeIds,
+        inputBytes: limits.inputBytes,
+        recordInput: spec.recordInput ?? plan.streams === 'pty',
+      };
+      const process = new HeldProcess(facts, journal, setting);
+      process.attach(child);
+      journal.append({ kind: 'started', body: startedBody(facts) });
+      journal.flush();
+      late.target = process;
+      return process;
+    } catch (error) {
+      journal.remove();
+      throw error;
+    }
+  }
+
+  private facts(
+    start: { owner: Owner; spec: StartSpec; fingerprint: string; serial: string; plan: LaunchPlan },
+    pid: number,
+  ): ProcessFacts {
+    const { owner, spec, fingerprint, serial, plan } = start;
+    return {
+      id: spec.id ?? serial,
+      serial,
+      owner,
+      ...(spec.name !== undefined && { name: spec.name }),
+      ...(spec.key !== undefined && { key: spec.key }),
+      fingerprint,
+      command: spec.command ?? plan.argv.join(' '),
+      argv: plan.argv,
+      cwd: plan.cwd,
+      pid,
+      streams: plan.streams,
+      stdin: plan.stdin,
+      ...(plan.streams === 'pty' && { size: plan.size }),
+      ...(spec.labels && { labels: spec.labels }),
+      ...(spec.keepMs !== undefined && { keepMs: spec.keepMs }),
+      ...(spec.hardTimeoutMs !== undefined && { hardTimeoutMs: spec.hardTimeoutMs }),
+      startedAtMs: this.options.clock.wallMs(),
+      bootId: this.bootId,
+    };
+  }
+}
+
+/** Stands in until the process exists: a child tells nothing before the turn in which it was started is over. */
+class LateListener implements ChildListener {
+  target: ChildListener | undefined;
+  output(...args: Parameters<ChildListener['output']>): void {
+    this.target?.output(...args);
+  }
+  exited(...args: Parameters<ChildListener['exited']>): void {
+    this.target?.exited(...args);
+  }
+  ended(): void {
+    this.target?.ended();
+  }
+}
+
+function claimOf(owner: Owner, spec: StartSpec): string | undefined {
+  if (spec.key !== undefined) return `${owner}\nkey\n${spec.key}`;
+  return spec.id === undefined ? undefined : `${owner}\nid\n${spec.id}`;
+}
+
+function conflict(spec: StartSpec): HoldfastError {
+  if (spec.key === undefined) return new HoldfastError('id_taken', `The id "${spec.id ?? ''}" belongs to another start.`);
+  return new HoldfastError('key_conflict', `The key "${spec.key}" was used for a start with different inputs.`);
+}
+
+/** Of everything that decides what runs. Environment values are among it, so only the sum is ever kept. */
+function fingerprintOf(spec: StartSpec): string {
+  const { command, argv, cwd, environment, env, streams, stdin, size, term, hardTimeoutMs } = spec;
+  const inputs = [command, argv, cwd, environment, sorted(env), streams, stdin, size, term, hardTimeoutMs];
+  return createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
+}
+
+function sorted(env: StartSpec['env']): [string, string][] {
+  return Object.entries(env ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+export function storageError(error: unknown): HoldfastError {
+  const errno = errnoOf(error);
+  const full = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG';
+  const reason = error instanceof Error ? error.message : String(error);
+  return full
+    ? new HoldfastError('storage_full', `No room for the journal of a new process: ${reason}`, { errno })
+    : new HoldfastError('storage_unavailable', `The journal of a new process cannot be written: ${reason}`, { errno });
+}
+
+function readBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return 'unknown';
+  }
+}

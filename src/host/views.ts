@@ -1,0 +1,73 @@
+// The text views of one process, fetched from its journal: head and tail for a model, the last lines for a notice, and
+// a source of bytes for a search.
+
+import { cutStart, decodeUtf8 } from '../base/utf8.ts';
+import type { ByteSource } from '../journal/byte-source.ts';
+import { headTail, headTailPlan, type HeadTailLimits, type HeadTailView } from '../journal/head-tail.ts';
+import { readRange, type Readable } from '../journal/reader.ts';
+
+export async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailView> {
+  const totalBytes = journal.visibleOffset;
+  const plan = headTailPlan(totalBytes, limits.maxBytes);
+  const head = await contiguous(journal, 0, Math.min(plan.headBytes, totalBytes));
+  const headBytes = head.offset === 0 ? head.bytes : Buffer.alloc(0);
+  if (headBytes.length === totalBytes) {
+    return headTail({ head: headBytes, tail: Buffer.alloc(0), tailOffset: totalBytes, totalBytes }, limits);
+  }
+  const from = Math.max(plan.tailOffset, headBytes.length);
+  const tail = await lastContiguous(journal, from, totalBytes);
+  const held = journal.sources().reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+  const lostBytes = Math.max(0, totalBytes - held);
+  return headTail({ head: headBytes, tail: tail.bytes, tailOffset: tail.offset, totalBytes, lostBytes }, limits);
+}
+
+/** The end of the output as text, at most so many bytes, beginning with a whole line where there is one. */
+export async function lastLines(journal: Readable, maxBytes: number): Promise<string> {
+  const end = journal.visibleOffset;
+  if (end === 0) return '';
+  const { bytes, offset } = await lastContiguous(journal, Math.max(0, end - maxBytes), end);
+  if (offset === 0) return decodeUtf8(bytes);
+  const lineEnd = bytes.indexOf(10);
+  const whole = lineEnd >= 0 && lineEnd + 1 < bytes.length ? lineEnd + 1 : cutStart(bytes);
+  return decodeUtf8(bytes.subarray(whole));
+}
+
+export function byteSource(journal: Readable): ByteSource {
+  return {
+    start: journal.sources()[0]?.firstOffset ?? 0,
+    end: journal.visibleOffset,
+    read: (offset, maxBytes) => readRange(journal, offset, maxBytes),
+  };
+}
+
+/** From `offset` on until `length` bytes are there or something is missing. */
+async function contiguous(journal: Readable, offset: number, length: number): Promise<{ offset: number; bytes: Buffer }> {
+  const parts: Buffer[] = [];
+  let at = offset;
+  while (at < offset + length) {
+    const found = await readRange(journal, at, offset + length - at);
+    if (found === undefined || (parts.length > 0 && found.offset !== at)) break;
+    if (parts.length === 0 && found.offset !== at) return { offset: found.offset, bytes: found.bytes };
+    parts.push(found.bytes);
+    at += found.bytes.length;
+  }
+  return { offset, bytes: Buffer.concat(parts) };
+}
+
+/** What stands without a hole directly before `end`, beginning at `from` at the earliest. */
+async function lastContiguous(journal: Readable, from: number, end: number): Promise<{ offset: number; bytes: Buffer }> {
+  let parts: Buffer[] = [];
+  let start = from;
+  for (let at = from; at < end; ) {
+    const found = await readRange(journal, at, end - at);
+    if (found === undefined) break;
+    if (found.offset !== at) {
+      parts = [];
+      start = found.offset;
+    }
+    parts.push(found.bytes);
+    at = found.offset + found.bytes.length;
+  }
+  const bytes = Buffer.concat(parts);
+  return start + bytes.length >= end ? { offset: start, bytes: bytes.subarray(0, end - start) } : { offset: end, bytes: Buffer.alloc(0) };
+}

@@ -1,0 +1,82 @@
+// The wait operation: the first of several conditions, of one process or of many; or one condition of every process.
+
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Met, WaitResult } from '../protocol/host-api.ts';
+import type { Condition } from '../protocol/operations.ts';
+import { waitUntil } from '../journal/wait-until.ts';
+import { metOf, watch, type ConditionTools, type Watch } from './conditions.ts';
+import type { HeldProcess } from './held-process.ts';
+
+export interface WaitRequest {
+  readonly waits: readonly { readonly process: HeldProcess; readonly for: readonly Condition[] }[];
+  readonly mode: 'first' | 'all';
+  readonly timeoutMs: number | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+export async function waitFor(request: WaitRequest, tools: ConditionTools): Promise<WaitResult> {
+  let wake = (): void => undefined;
+  const parts = request.waits.map((wait) => new ProcessWait(wait.process, wait.for, tools, () => wake()));
+  const subscribe = (now: () => void): (() => void) => {
+    wake = now;
+    const stops = parts.map((part) => part.process.onChange(now));
+    return () => {
+      for (const stop of stops) stop();
+      for (const part of parts) part.stop();
+    };
+  };
+  const check = (): Met[] | undefined => verdictOf(parts, request.mode);
+  const { timeoutMs, signal } = request;
+  try {
+    const met = await waitUntil(check, { clock: tools.clock, timeoutMs, signal, subscribe });
+    return { met: met ?? [], timedOut: met === undefined };
+  } finally {
+    for (const part of parts) part.stop();
+  }
+}
+
+function verdictOf(parts: readonly ProcessWait[], mode: 'first' | 'all'): Met[] | undefined {
+  const decided: Met[] = [];
+  for (const part of parts) {
+    const met = part.look();
+    if (met?.met === true && mode === 'first') return [met];
+    if (met) decided.push(met);
+  }
+  // Either everything was asked for, or nothing that was asked for can come any more.
+  return decided.length === parts.length ? decided : undefined;
+}
+
+class ProcessWait {
+  readonly process: HeldProcess;
+  private readonly conditions: readonly Condition[];
+  private readonly watches: readonly Watch[];
+  private decided: Met | undefined;
+
+  constructor(process: HeldProcess, conditions: readonly Condition[], tools: ConditionTools, wake: () => void) {
+    this.process = process;
+    this.conditions = conditions;
+    this.watches = conditions.map((condition) => watch(process, condition, tools, wake));
+  }
+
+  look(): Met | undefined {
+    this.decided ??= this.decide();
+    return this.decided;
+  }
+
+  stop(): void {
+    for (const each of this.watches) each.stop();
+  }
+
+  private decide(): Met | undefined {
+    let hopeless = 0;
+    for (const [index, each] of this.watches.entries()) {
+      const verdict = each.look();
+      const kind = this.conditions[index]?.kind;
+      if (kind === undefined) throw new HoldfastError('internal', 'a wait without a condition');
+      if (verdict?.met === true) return metOf(this.process, index, kind, verdict);
+      if (verdict) hopeless += 1;
+    }
+    if (hopeless < this.watches.length) return undefined;
+    return metOf(this.process, 0, this.conditions[0]?.kind ?? 'closed', { met: false });
+  }
+}

@@ -1,0 +1,245 @@
+// The files of one journal: appends to the newest segment, opens the next one in time, and drops whole segments from
+// the middle when the journal reaches its size. A failed append leaves the file as it was before; the caller decides
+// what to do with the bytes.
+
+import type { Disk } from '../base/disk.ts';
+import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
+
+export interface JournalPlace {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly id: string;
+  /** Kept up to date with what all journals of a folder occupy. */
+  readonly usage: DiskUsage;
+}
+
+/** What all journals of a folder occupy together, and whom to tell when it is too much. */
+export class DiskUsage {
+  bytes = 0;
+  private readonly limit: number;
+  private readonly over: () => void;
+
+  constructor(limit: number, over: () => void) {
+    this.limit = limit;
+    this.over = over;
+  }
+
+  add(delta: number): void {
+    this.bytes += delta;
+    if (delta > 0 && this.bytes > this.limit) this.over();
+  }
+}
+
+export interface FileLimits {
+  readonly journalBytes: number;
+  readonly journalHeadBytes: number;
+}
+
+/** The stretch of events in bytes about to be written. */
+export interface Stretch {
+  readonly firstSeq: number;
+  readonly firstOffset: number;
+  readonly endSeq: number;
+  readonly endOffset: number;
+}
+
+const LARGEST_SEGMENT_BYTES = 4 * 1024 * 1024;
+const SMALLEST_SEGMENT_BYTES = 64 * 1024;
+
+export function segmentBytesFor(limits: FileLimits): number {
+  const share = Math.floor(limits.journalBytes / 16);
+  return Math.min(LARGEST_SEGMENT_BYTES, Math.max(SMALLEST_SEGMENT_BYTES, share));
+}
+
+export class JournalFile {
+  readonly segments: Segment[] = [];
+  readonly segmentBytes: number;
+  private readonly place: JournalPlace;
+  private readonly limits: FileLimits;
+  private readonly wallMs: () => number;
+  private fd: number | undefined;
+  private lastNumber = 0;
+  private syncing: Promise<void> | undefined;
+
+  constructor(place: JournalPlace, limits: FileLimits, wallMs: () => number) {
+    this.place = place;
+    this.limits = limits;
+    this.wallMs = wallMs;
+    this.segmentBytes = segmentBytesFor(limits);
+  }
+
+  /** Goes on after segments that were found on disk; the next append opens a new one. */
+  adopt(segments: readonly Segment[]): void {
+    this.segments.push(...segments);
+    this.place.usage.add(this.bytesOnDisk);
+    this.lastNumber = segments.at(-1)?.number ?? 0;
+  }
+
+  get bytesOnDisk(): number {
+    return this.segments.reduce((sum, segment) => sum + segment.size, 0);
+  }
+
+  ranges(): SegmentRange[] {
+    return this.segments.map((segment) => segment.range());
+  }
+
+  /** Opens the next segment, so that a disk that takes nothing is noticed now. */
+  openSegment(firstSeq: number, firstOffset: number): void {
+    const { disk, folder, id } = this.place;
+    this.closeSegment();
+    const number = this.lastNumber + 1;
+    const range = { number, firstSeq, firstOffset, endSeq: firstSeq - 1, endOffset: firstOffset, size: 0 };
+    const segment = new Segment(disk, folder, id, range);
+    const header = segmentHeader(id, range, this.wallMs());
+    this.makeRoom(header.length);
+    const fd = disk.create(segment.path);
+    this.lastNumber = number;
+    try {
+      writeWhole(disk, fd, header);
+    } catch (error) {
+      disk.close(fd);
+      tryTo(() => disk.remove(segment.path));
+      throw error;
+    }
+    segment.size = header.length;
+    this.place.usage.add(header.length);
+    this.fd = fd;
+    this.segments.push(segment);
+  }
+
+  appendSync(bytes: Buffer, stretch: Stretch): void {
+    const { segment, fd } = this.ready(bytes.length, stretch);
+    try {
+      writeWhole(this.place.disk, fd, bytes);
+    } catch (error) {
+      this.undo(segment, fd);
+      throw error;
+    }
+    this.grew(segment, bytes.length, stretch);
+  }
+
+  async append(parts: readonly Buffer[], stretch: Stretch): Promise<void> {
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    const { segment, fd } = this.ready(length, stretch);
+    try {
+      let written = await this.place.disk.write(fd, parts);
+      // A short write is no error to Node: what follows either fits after all or says why not.
+      while (written < length) {
+        const rest = Buffer.concat(parts as Buffer[]).subarray(written);
+        const more = await this.place.disk.write(fd, [rest]);
+        if (more === 0) throw new Error('the disk takes no more bytes');
+        written += more;
+      }
+    } catch (error) {
+      this.undo(segment, fd);
+      throw error;
+    }
+    this.grew(segment, length, stretch);
+  }
+
+  /** Makes what has been written survive a loss of power. After a failure the file is not trusted again. */
+  sync(): Promise<void> {
+    if (this.fd === undefined) return Promise.resolve();
+    const fd = this.fd;
+    this.syncing ??= this.place.disk
+      .sync(fd)
+      .catch((error: unknown) => {
+        if (this.fd === fd) this.closeSegment();
+        throw error;
+      })
+      .finally(() => {
+        this.syncing = undefined;
+      });
+    return this.syncing;
+  }
+
+  closeSegment(): void {
+    const fd = this.fd;
+    if (fd === undefined) return;
+    this.fd = undefined;
+    const close = (): void => tryTo(() => this.place.disk.close(fd));
+    if (this.syncing) void this.syncing.then(close, close);
+    else close();
+  }
+
+  remove(): void {
+    this.closeSegment();
+    for (const segment of this.segments) this.removeSegment(segment);
+    this.segments.length = 0;
+  }
+
+  /** Drops one more segment from the middle; answers the bytes gained, 0 when there is none to drop. */
+  shrink(): number {
+    const index = this.headSegments();
+    if (this.segments.length - 1 <= index) return 0;
+    const [dropped] = this.segments.splice(index, 1);
+    if (dropped === undefined) return 0;
+    this.removeSegment(dropped);
+    return dropped.size;
+  }
+
+  private removeSegment(segment: Segment): void {
+    this.place.usage.add(-segment.size);
+    tryTo(() => this.place.disk.remove(segment.path));
+  }
+
+  private grew(segment: Segment, bytes: number, stretch: Stretch): void {
+    segment.grew(bytes, stretch);
+    this.place.usage.add(bytes);
+  }
+
+  private ready(incoming: number, stretch: Stretch): { segment: Segment; fd: number } {
+    const current = this.segments.at(-1);
+    const full = current !== undefined && current.endSeq >= current.firstSeq && current.size + incoming > this.segmentBytes;
+    if (this.fd === undefined || full) this.openSegment(stretch.firstSeq, stretch.firstOffset);
+    this.makeRoom(incoming);
+    const segment = this.segments.at(-1);
+    const fd = this.fd;
+    if (segment === undefined || fd === undefined) throw new Error('no segment is open');
+    return { segment, fd };
+  }
+
+  /** Drops the oldest segments behind the head until the incoming bytes fit; never the one being written. */
+  private makeRoom(incoming: number): void {
+    for (let over = this.bytesOnDisk + incoming - this.limits.journalBytes; over > 0; ) {
+      const gained = this.shrink();
+      if (gained === 0) return;
+      over -= gained;
+    }
+  }
+
+  private headSegments(): number {
+    let bytes = 0;
+    for (const [index, segment] of this.segments.entries()) {
+      bytes += segment.size;
+      if (bytes > this.limits.journalHeadBytes) return index;
+    }
+    return this.segments.length;
+  }
+
+  /** After a failed write: cut what it may have left, and write no more into this file. */
+  private undo(segment: Segment, fd: number): void {
+    tryTo(() => this.place.disk.truncate(fd, segment.size));
+    this.closeSegment();
+    if (segment.endSeq >= segment.firstSeq) return;
+    this.segments.splice(this.segments.indexOf(segment), 1);
+    this.removeSegment(segment);
+  }
+}
+
+function writeWhole(disk: Disk, fd: number, bytes: Buffer): void {
+  for (let written = 0; written < bytes.length; ) {
+    const more = disk.writeSync(fd, bytes.subarray(written));
+    if (more === 0) throw new Error('the disk takes no more bytes');
+    written += more;
+  }
+}
+
+/** For clean-up on a disk that is already failing: what fails here is found and cut when the journal is next opened. */
+function tryTo(action: () => void): void {
+  try {
+    action();
+  } catch {
+    return;
+  }
+}

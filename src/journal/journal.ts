@@ -1,0 +1,225 @@
+// The journal of one process while it can still grow: numbers the events, hands them to the outbox, and tells whoever
+// waits. What is visible is what has been written (or, while the disk refuses, what memory holds): nothing that anyone
+// has been shown is lost when this program is killed.
+
+import type { BufferPool } from '../base/buffer-pool.ts';
+import type { Clock } from '../base/clock.ts';
+import { eventKinds, streams, type EventBody, type Stream } from '../protocol/event.ts';
+import { MAX_OUTPUT_EVENT_BYTES } from '../protocol/limits.ts';
+import { encodeBody, HEADER_BYTES } from '../protocol/record.ts';
+import { JournalFile, type FileLimits, type JournalPlace } from './journal-file.ts';
+import { Outbox } from './outbox.ts';
+import type { Segment, Source } from './segment.ts';
+
+export interface JournalLimits extends FileLimits {
+  readonly memoryBytes: number;
+}
+
+export interface JournalOptions {
+  readonly place: JournalPlace;
+  readonly limits: JournalLimits;
+  readonly clock: Clock;
+  readonly pool: BufferPool;
+  /** What precedes the first append, when going on after a crash. */
+  readonly after?: {
+    readonly segments: readonly Segment[];
+    readonly seq: number;
+    readonly offset: number;
+    readonly lostBytes: number;
+  };
+}
+
+/** Behind the last record of a finished journal, after its length, so that it is found without reading the rest. */
+export const FOOTER_MAGIC = Buffer.from('HFCLOSED');
+export const FOOTER_BYTES = 4 + FOOTER_MAGIC.length;
+
+const NOTHING = Buffer.alloc(0);
+
+export class Journal {
+  /** Number of the newest event, visible or not. */
+  seq: number;
+  /** Output bytes so far, those lost to gaps included. */
+  offset: number;
+  visibleSeq: number;
+  visibleOffset: number;
+  lastOutputUs: number | undefined;
+  private readonly file: JournalFile;
+  private readonly outbox: Outbox;
+  private readonly clock: Clock;
+  private readonly originUs: number;
+  private readonly maxEventBytes: number;
+  private readonly growthListeners = new Set<() => void>();
+  private ended = false;
+
+  constructor(options: JournalOptions) {
+    const { place, limits, clock, pool, after } = options;
+    this.clock = clock;
+    this.originUs = clock.nowUs();
+    this.file = new JournalFile(place, limits, () => clock.wallMs());
+    if (after) this.file.adopt(after.segments);
+    this.seq = this.visibleSeq = after?.seq ?? 0;
+    this.offset = this.visibleOffset = after?.offset ?? 0;
+    this.outbox = new Outbox({
+      file: this.file,
+      pool,
+      clock,
+      memoryBytes: limits.memoryBytes,
+      visible: (seq, offset) => this.grew(seq, offset),
+    });
+    this.outbox.lostBytes = after?.lostBytes ?? 0;
+    this.maxEventBytes = Math.min(MAX_OUTPUT_EVENT_BYTES, Math.floor(this.file.segmentBytes / 2));
+  }
+
+  /** Creates the first file; throws when the disk takes nothing, before anything was started. */
+  open(): void {
+    this.file.openSegment(this.seq + 1, this.offset);
+  }
+
+  /** Called once per visible growth. The answer stops it. */
+  onGrowth(listener: () => void): () => void {
+    this.growthListeners.add(listener);
+    return () => this.growthListeners.delete(listener);
+  }
+
+  append(event: Exclude<EventBody, { kind: 'output' | 'closed' }>): number {
+    return this.add(event.kind, encodeBody(event).payload, NOTHING);
+  }
+
+  /** The last event: nothing can be appended after it. It carries all that a list needs to know of the process. */
+  appendClosed(summary: Readonly<Record<string, unknown>>): number {
+    const { offset: bytes, lostBytes } = this;
+    const payload = Buffer.from(JSON.stringify({ ...summary, bytes, lostBytes, segments: this.file.ranges() }));
+    const footer = Buffer.alloc(FOOTER_BYTES);
+    footer.writeUInt32LE(HEADER_BYTES + payload.length);
+    FOOTER_MAGIC.copy(footer, 4);
+    const seq = this.add('closed', payload, footer);
+    this.ended = true;
+    return seq;
+  }
+
+  output(stream: Stream, bytes: Buffer): void {
+    if (this.ended) throw new Error('output after the journal was closed');
+    const number = streams.indexOf(stream) + 1;
+    this.lastOutputUs = this.clock.nowUs();
+    for (let rest = bytes; rest.length > 0; ) {
+      let batch = this.outbox.last();
+      let taken = batch?.extend(number, rest, this.maxEventBytes) ?? 0;
+      let added = taken;
+      if (taken === 0) {
+        const stamp = { seq: this.seq + 1, offset: this.offset, ...this.times() };
+        // A little room is wasted rather than an event begun that could take only a few bytes.
+        if (!batch?.fits(Math.min(rest.length, this.maxEventBytes, 4096))) {
+          batch = this.outbox.open({ firstSeq: stamp.seq, firstOffset: stamp.offset }, HEADER_BYTES + 1);
+        }
+        batch.openOutput(stamp, eventKinds.output, number);
+        this.seq = stamp.seq;
+        taken = batch.extend(number, rest, this.maxEventBytes);
+        added = taken + HEADER_BYTES;
+      }
+      this.offset += taken;
+      rest = rest.subarray(taken);
+      this.outbox.added(added);
+    }
+  }
+
+  /** True while more has arrived than may wait for the disk: hold the child back until `whenDrained`. */
+  get full(): boolean {
+    return this.outbox.full;
+  }
+
+  whenDrained(callback: () => void): void {
+    this.outbox.whenDrained(callback);
+  }
+
+  /** Why output is not stored at the moment, if so. */
+  get degraded(): string | undefined {
+    return this.outbox.degraded;
+  }
+
+  /** Output bytes that were never stored. */
+  get lostBytes(): number {
+    return this.outbox.lostBytes;
+  }
+
+  /** Writes what waits: at once if it is small, else in the background. */
+  flush(): void {
+    this.outbox.flush();
+  }
+
+  /** Resolves when everything appended so far can be read. */
+  visible(): Promise<void> {
+    const target = this.seq;
+    this.flush();
+    if (this.visibleSeq >= target) return Promise.resolve();
+    return new Promise((resolve) => {
+      const stop = this.onGrowth(() => {
+        if (this.visibleSeq < target) return;
+        stop();
+        resolve();
+      });
+    });
+  }
+
+  /** All that can be read, oldest first. */
+  sources(): Source[] {
+    return [...this.file.segments, ...this.outbox.sources()];
+  }
+
+  get bytesOnDisk(): number {
+    return this.file.bytesOnDisk;
+  }
+
+  segments(): readonly Segment[] {
+    return this.file.segments;
+  }
+
+  sync(): Promise<void> {
+    return this.file.sync();
+  }
+
+  /** Everything is on disk and nothing more will come: the object can be let go. */
+  get settledOnDisk(): boolean {
+    return this.ended && this.outbox.empty;
+  }
+
+  /** Drops one more segment from the middle; answers the bytes gained. */
+  shrink(): number {
+    return this.file.shrink();
+  }
+
+  /** Gives up the open file; a later append opens another. */
+  release(): void {
+    this.file.closeSegment();
+  }
+
+  remove(): void {
+    this.outbox.discard();
+    this.file.remove();
+  }
+
+  private times(): { atUs: number; wallMs: number } {
+    return { atUs: this.clock.nowUs() - this.originUs, wallMs: this.clock.wallMs() };
+  }
+
+  private add(kind: Exclude<keyof typeof eventKinds, 'output'>, payload: Buffer, footer: Buffer): number {
+    if (this.ended) throw new Error(`a ${kind} event after the journal was closed`);
+    const header = { kind: eventKinds[kind], stream: 0, seq: this.seq + 1, offset: this.offset, ...this.times() };
+    let batch = this.outbox.last();
+    if (!batch?.fits(payload.length + footer.length)) {
+      const bytes = HEADER_BYTES + payload.length + footer.length;
+      batch = this.outbox.open({ firstSeq: header.seq, firstOffset: header.offset }, bytes);
+    }
+    batch.add(header, payload);
+    if (footer.length > 0) batch.addFooter(footer);
+    this.seq = header.seq;
+    this.outbox.added(HEADER_BYTES + payload.length + footer.length);
+    return header.seq;
+  }
+
+  private grew(seq: number, offset: number): void {
+    if (seq <= this.visibleSeq) return;
+    this.visibleSeq = seq;
+    this.visibleOffset = offset;
+    for (const listener of this.growthListeners) listener();
+  }
+}

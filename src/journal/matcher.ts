@@ -1,0 +1,240 @@
+// The matcher: answers searches without ever holding up the main thread. Plain text is matched here, a block per turn of
+// the event loop; regular expressions run in one worker thread, block by block in turn for all searches, and a block that
+// takes too long costs its own search and the worker, nothing else.
+
+import { Worker } from 'node:worker_threads';
+import { builtFile } from '../base/built-file.ts';
+import type { Clock } from '../base/clock.ts';
+import { threadTimeNs } from '../base/thread-time.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { ByteSource } from './byte-source.ts';
+import { scanLines } from './line-scan.ts';
+import type { LineHit, ScanInput, TextFinder } from './line-scan.ts';
+import { abortedError, Search } from './search.ts';
+import type { Scan, SearchResult } from './search.ts';
+import { planSearch } from './search-query.ts';
+import type { RegexPlan, SearchQuery } from './search-query.ts';
+import type { Begun, ScanAnswer, ScanJob } from './search-worker.ts';
+
+export interface MatcherOptions {
+  /** For the time after which an idle worker leaves. */
+  readonly clock: Clock;
+  /** Processor time for one block of at most 256 KiB, which usually takes a few milliseconds. */
+  readonly blockBudgetMs?: number;
+  readonly idleMs?: number;
+}
+
+interface Task extends ScanJob {
+  readonly resolve: (hits: readonly LineHit[]) => void;
+  readonly reject: (reason: Error) => void;
+}
+
+/** A worker that has not even begun after this long never will. */
+const START_BUDGET_MS = 30_000;
+/** On a machine so busy that a thread hardly runs, this many budgets on the clock are enough as well. */
+const PATIENCE = 10;
+
+export class Matcher {
+  readonly #clock: Clock;
+  readonly #blockBudgetMs: number;
+  readonly #idleMs: number;
+  #worker: SearchThread | undefined;
+  readonly #queue: Task[] = [];
+  #current: Task | undefined;
+  #lastId = 0;
+  #cancelIdle: (() => void) | undefined;
+  #closed = false;
+  readonly #ending = new Set<Promise<unknown>>();
+
+  constructor(options: MatcherOptions) {
+    this.#clock = options.clock;
+    this.#blockBudgetMs = options.blockBudgetMs ?? 250;
+    this.#idleMs = options.idleMs ?? 30_000;
+  }
+
+  /** True while a worker thread exists. */
+  get active(): boolean {
+    return this.#worker !== undefined;
+  }
+
+  async search(source: ByteSource, query: SearchQuery, signal?: AbortSignal): Promise<SearchResult> {
+    if (this.#closed) throw closedError();
+    const plan = planSearch(query);
+    const { finder } = plan;
+    const scan: Scan =
+      finder.kind === 'text' ? textScan(finder.text) : (input) => this.#scan(finder, input, signal);
+    return new Search(source, plan, scan).run(signal);
+  }
+
+  /** Ends the worker; searches that need it fail. Resolves when every thread is gone. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const tasks = [...(this.#current === undefined ? [] : [this.#current]), ...this.#queue.splice(0)];
+    this.#dropWorker();
+    for (const task of tasks) task.reject(closedError());
+    await Promise.all(this.#ending);
+  }
+
+  #scan(regex: RegexPlan, input: ScanInput, signal: AbortSignal | undefined): Promise<readonly LineHit[]> {
+    if (this.#closed) return Promise.reject(closedError());
+    if (signal?.aborted === true) return Promise.reject(abortedError());
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      const abort = (): void => {
+        const at = this.#queue.findIndex((task) => task.id === id);
+        if (at >= 0) this.#queue.splice(at, 1);
+        // A block that is being matched is left to end by itself: at most one budget.
+        settle(() => reject(abortedError()));
+      };
+      const settle = (how: () => void): void => {
+        signal?.removeEventListener('abort', abort);
+        how();
+      };
+      this.#queue.push({
+        id,
+        regex,
+        input,
+        resolve: (hits) => settle(() => resolve(hits)),
+        reject: (reason) => settle(() => reject(reason)),
+      });
+      signal?.addEventListener('abort', abort, { once: true });
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#current !== undefined) return;
+    this.#current = this.#queue.shift();
+    if (this.#current === undefined) return;
+    this.#cancelIdle?.();
+    this.#worker ??= new SearchThread((end) => this.#ended(end));
+    const { id, regex, input } = this.#current;
+    this.#worker.start({ id, regex, input }, this.#blockBudgetMs);
+  }
+
+  #ended(end: JobEnd): void {
+    const task = this.#current;
+    this.#current = undefined;
+    if (end.kind === 'answer' && 'hits' in end.answer) task?.resolve(end.answer.hits);
+    else if (task !== undefined) task.reject(this.#problem(task, end));
+    if (end.kind !== 'answer') this.#dropWorker();
+    this.#next();
+    if (this.#current !== undefined || this.#worker === undefined) return;
+    this.#cancelIdle?.();
+    this.#cancelIdle = this.#clock.after(this.#idleMs, () => this.#dropWorker());
+  }
+
+  #problem(task: Task, end: JobEnd): Error {
+    const details = { pattern: task.regex.source };
+    const slow = (message: string): Error => new HoldfastError('pattern_too_slow', message, details);
+    if (end.kind === 'slow') {
+      return slow(`The pattern took more than ${this.#blockBudgetMs} ms for ${task.input.bytes.length} bytes of text.`);
+    }
+    if (end.kind === 'failed') return end.outOfMemory ? slow('The pattern needs too much memory.') : end.error;
+    if ('hits' in end.answer) return new Error('A search worker answered twice.');
+    const { problem, message } = end.answer;
+    if (problem === 'too_large') return new HoldfastError('pattern_invalid', message, details);
+    return problem === 'too_deep' ? slow(`The pattern needs too much memory: ${message}`) : new Error(message);
+  }
+
+  #dropWorker(): void {
+    this.#cancelIdle?.();
+    this.#cancelIdle = undefined;
+    this.#current = undefined;
+    if (this.#worker === undefined) return;
+    const ending = this.#worker.end().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+    this.#worker = undefined;
+  }
+}
+
+type JobEnd =
+  | { readonly kind: 'answer'; readonly answer: ScanAnswer }
+  | { readonly kind: 'slow' }
+  | { readonly kind: 'failed'; readonly error: Error; readonly outOfMemory: boolean };
+
+/** One worker thread, one job at a time. Tells how each job ended, and keeps the program alive only meanwhile. */
+class SearchThread {
+  readonly #worker: Worker;
+  readonly #begun: Begun = new BigInt64Array(new SharedArrayBuffer(32));
+  readonly #tell: (end: JobEnd) => void;
+  #job = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(tell: (end: JobEnd) => void) {
+    this.#tell = tell;
+    this.#worker = new Worker(builtFile(import.meta.url, './search-worker.js'), {
+      name: 'holdfast-search',
+      workerData: this.#begun,
+      // Options of the main program (loaders, inspectors) are not for the worker.
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 },
+    });
+    this.#worker.on('message', (answer: ScanAnswer) => this.#finish({ kind: 'answer', answer }));
+    this.#worker.on('error', (error: Error & { code?: string }) => {
+      this.#finish({ kind: 'failed', error, outOfMemory: error.code === 'ERR_WORKER_OUT_OF_MEMORY' });
+    });
+    this.#worker.on('exit', () => {
+      this.#tell({ kind: 'failed', error: new Error('The search worker ended.'), outOfMemory: false });
+    });
+    this.#worker.unref();
+  }
+
+  start(job: ScanJob, budgetMs: number): void {
+    this.#job = job.id;
+    this.#worker.ref();
+    // A copy of its own: a view into a larger buffer would carry the whole of it along.
+    const bytes = new Uint8Array(job.input.bytes);
+    this.#worker.postMessage({ ...job, input: { ...job.input, bytes } } satisfies ScanJob, [bytes.buffer]);
+    const postedAt = process.hrtime.bigint();
+    const judge = (): void => {
+      if (this.#job !== job.id) return;
+      const hasBegun = Atomics.load(this.#begun, 0) === BigInt(job.id);
+      const leftMs = hasBegun ? budgetMs - this.#spentMs() : START_BUDGET_MS - msSince(postedAt);
+      if (leftMs > 0) this.#timer = setTimeout(check, Math.min(leftMs, budgetMs));
+      else if (hasBegun) this.#finish({ kind: 'slow' });
+      else this.#finish({ kind: 'failed', error: new Error('The search worker did not start.'), outOfMemory: false });
+    };
+    // Timers come first in a turn of the loop: an answer that is already there gets its chance before the verdict.
+    const check = (): void => void setImmediate(judge);
+    this.#timer = setTimeout(check, budgetMs);
+  }
+
+  /** On the job that was begun: what the thread has worked, or its share of the clock when that is more or all we know. */
+  #spentMs(): number {
+    const [, clock = 0n, time = 0n, thread = 0n] = this.#begun;
+    const now = time > 0n ? threadTimeNs(Number(thread)) : undefined;
+    if (now === undefined) return msSince(clock);
+    return Math.max(Number(now - time) / 1e6, msSince(clock) / PATIENCE);
+  }
+
+  async end(): Promise<void> {
+    this.#job = 0;
+    clearTimeout(this.#timer);
+    this.#worker.removeAllListeners();
+    // One that fails while it is being ended is ended all the same.
+    this.#worker.on('error', () => undefined);
+    await this.#worker.terminate();
+  }
+
+  #finish(end: JobEnd): void {
+    if (this.#job === 0) return;
+    this.#job = 0;
+    clearTimeout(this.#timer);
+    this.#worker.unref();
+    this.#tell(end);
+  }
+}
+
+function textScan(finder: TextFinder): Scan {
+  return (input) => Promise.resolve(finder.mayContain(input.bytes, input.raw) ? scanLines(input, finder.find) : []);
+}
+
+function msSince(clock: bigint): number {
+  return Number(process.hrtime.bigint() - clock) / 1e6;
+}
+
+function closedError(): HoldfastError {
+  return new HoldfastError('host_closed', 'The matcher is closed.');
+}

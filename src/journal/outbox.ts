@@ -1,0 +1,234 @@
+// The outbox of a journal: batches on their way to the disk, in order. Small ones are written in the same turn, large
+// ones by a background thread. While the disk refuses they are held, and readable, in memory up to a bound; the oldest
+// beyond it are dropped and become one gap with exact counts, written first when the disk is back.
+
+import type { BufferPool } from '../base/buffer-pool.ts';
+import type { Clock } from '../base/clock.ts';
+import { errnoOf } from '../base/disk.ts';
+import { eventKinds, type GapBody } from '../protocol/event.ts';
+import { HEADER_BYTES } from '../protocol/record.ts';
+import { Batch } from './batch.ts';
+import type { JournalFile, Stretch } from './journal-file.ts';
+import type { Source } from './segment.ts';
+
+interface OutboxOptions {
+  readonly file: JournalFile;
+  readonly pool: BufferPool;
+  readonly clock: Clock;
+  readonly memoryBytes: number;
+  /** Everything up to this event can now be read. */
+  readonly visible: (seq: number, offset: number) => void;
+}
+
+/** Up to this much is written in the same turn: a small write to the page cache costs less than a thread hop. */
+const SYNC_WRITE_BYTES = 32 * 1024;
+/** How often a refusing disk is tried again. */
+const RETRY_MS = 250;
+
+export class Outbox {
+  /** Why batches cannot be stored at the moment. */
+  degraded: string | undefined;
+  /** Output bytes that were dropped, and so will never be stored. */
+  lostBytes = 0;
+  private readonly options: OutboxOptions;
+  private queue: Batch[] = [];
+  private inFlight: Batch[] = [];
+  private bytes = 0;
+  private dropped: { fromSeq: number; toSeq: number; offset: number; bytes: number } | undefined;
+  private cancelRetry: (() => void) | undefined;
+  private scheduled = false;
+  private drained: (() => void)[] = [];
+
+  constructor(options: OutboxOptions) {
+    this.options = options;
+  }
+
+  get empty(): boolean {
+    return this.queue.length + this.inFlight.length === 0;
+  }
+
+  /** More waits for the disk than may: whoever fills should stop until `whenDrained`. */
+  get full(): boolean {
+    return this.degraded === undefined && this.bytes >= this.options.memoryBytes;
+  }
+
+  whenDrained(callback: () => void): void {
+    this.drained.push(callback);
+  }
+
+  /** The batch that may still be added to. */
+  last(): Batch | undefined {
+    return this.queue.at(-1);
+  }
+
+  open(stretch: { firstSeq: number; firstOffset: number }, bytes: number): Batch {
+    const { pool, file } = this.options;
+    const buffer = bytes <= pool.size ? pool.take() : Buffer.allocUnsafe(bytes);
+    const capacity = Math.max(bytes, Math.min(buffer.length, file.segmentBytes));
+    const batch = new Batch(buffer, { ...stretch, capacity });
+    this.queue.push(batch);
+    return batch;
+  }
+
+  /** To be called after every addition, with its size. */
+  added(bytes: number): void {
+    this.bytes += bytes;
+    if (this.scheduled) return;
+    this.scheduled = true;
+    setImmediate(() => this.scheduled && this.flush());
+  }
+
+  flush(): void {
+    this.scheduled = false;
+    if (this.inFlight.length > 0 || this.queue.length === 0) return;
+    if (this.degraded !== undefined) {
+      this.holdInMemory();
+      return;
+    }
+    const [only] = this.queue;
+    if (this.queue.length === 1 && only && only.used <= SYNC_WRITE_BYTES) this.writeNow(only);
+    else void this.pump();
+  }
+
+  /** What is held in memory and readable: nothing unless the disk refuses. */
+  sources(): Source[] {
+    if (this.degraded === undefined) return [];
+    return [...this.inFlight, ...this.queue].map(memorySource);
+  }
+
+  discard(): void {
+    this.cancelRetry?.();
+    this.queue = [];
+    this.scheduled = false;
+  }
+
+  private writeNow(batch: Batch): void {
+    try {
+      this.options.file.appendSync(batch.view(), batch);
+    } catch (error) {
+      this.degrade(error);
+      return;
+    }
+    this.queue.shift();
+    this.written([batch]);
+  }
+
+  private async pump(): Promise<void> {
+    try {
+      while (this.queue.length > 0) {
+        this.inFlight = this.queue.splice(0, this.groupLength());
+        const views = this.inFlight.map((batch) => batch.view());
+        await this.options.file.append(views, stretchOf(this.inFlight));
+        const done = this.inFlight;
+        this.inFlight = [];
+        this.written(done);
+      }
+      this.degraded = undefined;
+    } catch (error) {
+      this.queue.unshift(...this.inFlight);
+      this.inFlight = [];
+      this.degrade(error);
+    }
+  }
+
+  /** As many batches as go well into one segment. */
+  private groupLength(): number {
+    let bytes = 0;
+    for (const [index, batch] of this.queue.entries()) {
+      bytes += batch.used;
+      if (index > 0 && bytes > this.options.file.segmentBytes / 2) return index;
+    }
+    return this.queue.length;
+  }
+
+  private written(batches: readonly Batch[]): void {
+    for (const batch of batches) {
+      this.bytes -= batch.used;
+      // While degraded a reader may still look into the batch.
+      if (this.degraded === undefined) this.options.pool.give(batch.buffer);
+    }
+    const last = batches.at(-1);
+    if (last) this.options.visible(last.endSeq, last.endOffset);
+    if (this.drained.length > 0 && this.bytes <= this.options.memoryBytes / 2) this.release();
+  }
+
+  private release(): void {
+    for (const callback of this.drained.splice(0)) callback();
+  }
+
+  private degrade(error: unknown): void {
+    const errno = errnoOf(error);
+    this.degraded = errno ?? (error instanceof Error ? error.message : String(error));
+    this.holdInMemory();
+    this.release();
+    this.cancelRetry?.();
+    this.cancelRetry = this.options.clock.after(RETRY_MS, () => this.retry());
+  }
+
+  private retry(): void {
+    this.cancelRetry = undefined;
+    if (this.dropped) {
+      this.queue.unshift(this.gapBatch(this.dropped));
+      this.dropped = undefined;
+    }
+    void this.pump();
+  }
+
+  private holdInMemory(): void {
+    // Sealed before it is shown: an event must not grow once it has been read.
+    this.queue.at(-1)?.seal();
+    while (this.bytes > this.options.memoryBytes && this.queue.length > 1) {
+      const batch = this.queue.shift();
+      if (batch) this.drop(batch);
+    }
+    const last = this.queue.at(-1);
+    if (last) this.options.visible(last.endSeq, last.endOffset);
+  }
+
+  private drop(batch: Batch): void {
+    const bytes = batch.endOffset - batch.firstOffset;
+    this.bytes -= batch.used;
+    if (!batch.gap) this.lostBytes += bytes;
+    this.dropped ??= { fromSeq: batch.firstSeq, toSeq: batch.endSeq, offset: batch.firstOffset, bytes: 0 };
+    this.dropped.toSeq = batch.endSeq;
+    this.dropped.bytes += bytes;
+  }
+
+  private gapBatch(dropped: NonNullable<typeof this.dropped>): Batch {
+    const body: GapBody = {
+      fromSeq: dropped.fromSeq,
+      bytes: dropped.bytes,
+      reason: `the disk did not take it: ${this.degraded ?? 'unknown'}`,
+    };
+    const payload = Buffer.from(JSON.stringify(body));
+    const { fromSeq: firstSeq, offset: firstOffset } = dropped;
+    const batch = new Batch(Buffer.alloc(HEADER_BYTES + payload.length), { firstSeq, firstOffset, gap: true });
+    const wallMs = this.options.clock.wallMs();
+    const header = { kind: eventKinds.gap, stream: 0, seq: dropped.toSeq, offset: firstOffset, atUs: 0, wallMs };
+    batch.add(header, payload, dropped.bytes);
+    this.bytes += batch.used;
+    return batch;
+  }
+}
+
+function stretchOf(batches: readonly Batch[]): Stretch {
+  const [first] = batches;
+  const last = batches.at(-1);
+  if (first === undefined || last === undefined) throw new Error('an empty group of batches');
+  const { firstSeq, firstOffset } = first;
+  return { firstSeq, firstOffset, endSeq: last.endSeq, endOffset: last.endOffset };
+}
+
+function memorySource(batch: Batch): Source {
+  const bytes = batch.view();
+  return {
+    firstSeq: batch.firstSeq,
+    firstOffset: batch.firstOffset,
+    endSeq: batch.endSeq,
+    endOffset: batch.endOffset,
+    size: bytes.length,
+    marks: [],
+    place: 'memory',
+    read: (position, maxBytes) => Promise.resolve(bytes.subarray(position, position + maxBytes)),
+  };
+}

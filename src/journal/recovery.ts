@@ -1,0 +1,231 @@
+// Opening journals that an earlier keeper left on disk. A finished one is known from its last record alone; an
+// unfinished one is read through, its torn end is cut, and what it still tells is handed on.
+
+import { readdirSync } from 'node:fs';
+import type { Disk } from '../base/disk.ts';
+import { eventKinds, type ClosedBody, type ExitedBody, type StartedBody } from '../protocol/event.ts';
+import { checkRecord, outputBytesOf, payloadOf, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
+import type { RecordHeader } from '../protocol/record.ts';
+import { FOOTER_BYTES, FOOTER_MAGIC } from './journal.ts';
+import { nextGoodRecord } from './reader.ts';
+import { parseSegmentName, Segment, type SegmentRange } from './segment.ts';
+
+export interface FinishedJournal {
+  readonly kind: 'finished';
+  readonly id: string;
+  readonly closed: ClosedBody;
+  readonly seq: number;
+  readonly segments: readonly Segment[];
+}
+
+export interface UnfinishedJournal {
+  readonly kind: 'unfinished';
+  readonly id: string;
+  readonly started: StartedBody;
+  readonly startedWallMs: number;
+  readonly exited: ExitedBody | undefined;
+  readonly exitedWallMs: number | undefined;
+  readonly seq: number;
+  readonly offset: number;
+  readonly lostBytes: number;
+  readonly lastWallMs: number;
+  /** Cut from the end: the last write was interrupted. */
+  readonly tornBytes: number;
+  readonly segments: readonly Segment[];
+}
+
+/** Nothing in it was ever told to anyone: not even the start is whole. */
+export interface EmptyJournal {
+  readonly kind: 'empty';
+  readonly id: string;
+  readonly segments: readonly Segment[];
+}
+
+export type FoundJournal = FinishedJournal | UnfinishedJournal | EmptyJournal;
+
+/** Journal ids in a folder, with the numbers of their segments in order. */
+export function listJournals(folder: string): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  for (const name of readdirSync(folder)) {
+    const parsed = parseSegmentName(name);
+    if (parsed === undefined) continue;
+    const numbers = found.get(parsed.id);
+    if (numbers) numbers.push(parsed.number);
+    else found.set(parsed.id, [parsed.number]);
+  }
+  for (const numbers of found.values()) numbers.sort((a, b) => a - b);
+  return found;
+}
+
+export interface JournalLocation {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly id: string;
+  readonly numbers: readonly number[];
+}
+
+export function openJournal(location: JournalLocation): FoundJournal {
+  return openFinished(location) ?? openUnfinished(location);
+}
+
+const UNKNOWN_RANGE = { firstSeq: 0, firstOffset: 0, endSeq: 0, endOffset: 0, size: 0 };
+
+function openFinished(location: JournalLocation): FinishedJournal | undefined {
+  const { disk, folder, id, numbers } = location;
+  const last = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number: numbers.at(-1) ?? 0 });
+  const tail = readClosedRecord(disk, last.path);
+  if (tail === undefined) return undefined;
+  const { header, closed, recordBytes, fileBytes } = tail;
+  const ranges = closed['segments'] as SegmentRange[];
+  const present = new Set(numbers);
+  const segments = ranges.filter((range) => present.has(range.number) && range.number !== last.number);
+  const known = ranges.find((range) => range.number === last.number);
+  const size = fileBytes - FOOTER_BYTES;
+  segments.push({
+    number: last.number,
+    firstSeq: known?.firstSeq ?? header.seq,
+    firstOffset: known?.firstOffset ?? header.offset,
+    endSeq: header.seq,
+    endOffset: header.offset,
+    size: Math.max(size, recordBytes),
+  });
+  return {
+    kind: 'finished',
+    id,
+    closed,
+    seq: header.seq,
+    segments: segments.map((range) => new Segment(disk, folder, id, range)),
+  };
+}
+
+function readClosedRecord(
+  disk: Disk,
+  path: string,
+): { header: RecordHeader; closed: ClosedBody; recordBytes: number; fileBytes: number } | undefined {
+  const fd = disk.openRead(path);
+  try {
+    const fileBytes = disk.size(fd);
+    if (fileBytes <= FOOTER_BYTES) return undefined;
+    const footer = Buffer.alloc(FOOTER_BYTES);
+    disk.readSync(fd, footer, fileBytes - FOOTER_BYTES);
+    const recordBytes = footer.readUInt32LE(0);
+    if (!footer.subarray(4).equals(FOOTER_MAGIC) || recordBytes > fileBytes - FOOTER_BYTES) return undefined;
+    const record = Buffer.alloc(recordBytes);
+    disk.readSync(fd, record, fileBytes - FOOTER_BYTES - recordBytes);
+    const check = checkRecord(record, 0);
+    if (check.kind !== 'good' || check.bytes !== recordBytes) return undefined;
+    const header = readHeader(record, 0);
+    if (header.kind !== eventKinds.closed) return undefined;
+    const closed = JSON.parse(payloadOf(record, 0, recordBytes).toString('utf8')) as ClosedBody;
+    return { header, closed, recordBytes, fileBytes };
+  } finally {
+    disk.close(fd);
+  }
+}
+
+interface Told {
+  started?: StartedBody;
+  startedWallMs?: number;
+  exited?: ExitedBody;
+  exitedWallMs?: number;
+  lastWallMs: number;
+  lostBytes: number;
+}
+
+function openUnfinished(location: JournalLocation): UnfinishedJournal | EmptyJournal {
+  const { disk, folder, id, numbers } = location;
+  const told: Told = { lastWallMs: 0, lostBytes: 0 };
+  const segments: Segment[] = [];
+  let tornBytes = 0;
+  for (const number of numbers) {
+    const segment = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number });
+    const bytes = readWhole(disk, segment.path);
+    const scan = scanSegment(bytes, told);
+    const isLast = number === numbers.at(-1);
+    if (isLast && scan.goodBytes < bytes.length) {
+      tornBytes = bytes.length - scan.goodBytes;
+      disk.cut(segment.path, scan.goodBytes);
+    }
+    if (scan.range === undefined) continue;
+    segments.push(new Segment(disk, folder, id, { ...scan.range, number, size: scan.goodBytes }));
+  }
+  const end = segments.at(-1);
+  if (told.started === undefined || end === undefined) return { kind: 'empty', id, segments };
+  return {
+    kind: 'unfinished',
+    id,
+    started: told.started,
+    startedWallMs: told.startedWallMs ?? 0,
+    exited: told.exited,
+    exitedWallMs: told.exitedWallMs,
+    seq: end.endSeq,
+    offset: end.endOffset,
+    lostBytes: told.lostBytes,
+    lastWallMs: told.lastWallMs,
+    tornBytes,
+    segments,
+  };
+}
+
+interface Scan {
+  readonly goodBytes: number;
+  readonly range: Omit<SegmentRange, 'number' | 'size'> | undefined;
+}
+
+/** Walks a whole segment. A file without its opening record holds nothing. Damage in the middle is stepped over; what follows the last good record is not good bytes. */
+function scanSegment(bytes: Buffer, told: Told): Scan {
+  let at = 0;
+  let goodBytes = 0;
+  let range: { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number } | undefined;
+  for (;;) {
+    const check = checkRecord(bytes, at);
+    if (check.kind !== 'good') {
+      const next = range && nextGoodRecord(bytes, at, { seq: range.endSeq + 1, offset: range.endOffset });
+      if (next === undefined) return { goodBytes, range };
+      at = next;
+      continue;
+    }
+    const header = readHeader(bytes, at);
+    const payload = payloadOf(bytes, at, check.bytes);
+    const { seq, offset } = header;
+    const isHeader = header.kind === SEGMENT_KIND;
+    if (range === undefined && !isHeader) return { goodBytes, range };
+    range ??= { firstSeq: seq, firstOffset: offset, endSeq: seq - 1, endOffset: offset };
+    if (!isHeader) {
+      range.endSeq = seq;
+      range.endOffset = offset + outputBytesOf(header, payload);
+      note(header, payload, told);
+    }
+    at += check.bytes;
+    goodBytes = at;
+  }
+}
+
+function note(header: RecordHeader, payload: Buffer, told: Told): void {
+  told.lastWallMs = header.wallMs;
+  if (header.kind === eventKinds.gap) told.lostBytes += outputBytesOf(header, payload);
+  if (header.kind === eventKinds.started) {
+    told.started = JSON.parse(payload.toString('utf8')) as StartedBody;
+    told.startedWallMs = header.wallMs;
+  }
+  if (header.kind === eventKinds.exited) {
+    told.exited = JSON.parse(payload.toString('utf8')) as ExitedBody;
+    told.exitedWallMs = header.wallMs;
+  }
+}
+
+function readWhole(disk: Disk, path: string): Buffer {
+  const fd = disk.openRead(path);
+  try {
+    const bytes = Buffer.allocUnsafe(disk.size(fd));
+    let filled = 0;
+    while (filled < bytes.length) {
+      const got = disk.readSync(fd, bytes.subarray(filled), filled);
+      if (got === 0) break;
+      filled += got;
+    }
+    return bytes.subarray(0, filled);
+  } finally {
+    disk.close(fd);
+  }
+}

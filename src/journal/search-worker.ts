@@ -1,0 +1,64 @@
+// The search worker: runs regular expressions, and nothing else, where a slow one holds up nobody. It is ended from
+// outside when it takes too long, so it says what it began, and when, in memory that both threads see.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { threadId, threadTimeNs } from '../base/thread-time.ts';
+import { scanLines } from './line-scan.ts';
+import type { Find, LineHit, ScanInput } from './line-scan.ts';
+import type { RegexPlan } from './search-query.ts';
+
+export interface ScanJob {
+  readonly id: number;
+  readonly regex: RegexPlan;
+  readonly input: ScanInput;
+}
+
+export type ScanAnswer =
+  | { readonly id: number; readonly hits: readonly LineHit[] }
+  | { readonly id: number; readonly problem: 'too_large' | 'too_deep' | 'other'; readonly message: string };
+
+/** What was begun last: [0] number of the job, [1] time on the monotonic clock, [2] time of the thread, [3] its number. */
+export type Begun = BigInt64Array<SharedArrayBuffer>;
+
+/**
+ * A leading ".*" is tried again from every character of a line, in quadratic time (measured: 0.5 s for 256 KiB of lines
+ * of 2 KB). Its leftmost match always begins where a run of characters that "." takes begins, so it is tried only there.
+ */
+const RUN_START = '(?:^|(?<=[\\n\\r\\u2028\\u2029]))';
+
+const begun = workerData as Begun;
+const thread = threadId();
+Atomics.store(begun, 3, BigInt(thread));
+
+parentPort?.on('message', (job: ScanJob) => {
+  Atomics.store(begun, 1, process.hrtime.bigint());
+  Atomics.store(begun, 2, threadTimeNs(thread) ?? 0n);
+  Atomics.store(begun, 0, BigInt(job.id));
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port between threads has no origin
+  parentPort?.postMessage(answer(job));
+});
+
+function answer(job: ScanJob): ScanAnswer {
+  try {
+    return { id: job.id, hits: scanLines(job.input, finder(job)) };
+  } catch (thrown) {
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    // V8 translates an expression when it is first used, and finds only then that it is too large.
+    if (thrown instanceof SyntaxError) return { id: job.id, problem: 'too_large', message };
+    return { id: job.id, problem: thrown instanceof RangeError ? 'too_deep' : 'other', message };
+  }
+}
+
+function finder({ regex }: ScanJob): Find {
+  const expression = new RegExp(regex.leadingRun ? `${RUN_START}${regex.source}` : regex.source, regex.flags);
+  const here = new RegExp(regex.source, regex.flags.replace('g', 'y'));
+  return (text, from) => {
+    const found = (regex.leadingRun && from > 0 ? match(here, text, from) : null) ?? match(expression, text, from);
+    return found === null ? undefined : { index: found.index, length: found[0].length };
+  };
+}
+
+function match(expression: RegExp, text: string, from: number): RegExpExecArray | null {
+  expression.lastIndex = from;
+  return expression.exec(text);
+}

@@ -1,0 +1,116 @@
+// A segment: one file of a journal, and the stretch of events it holds. Also the names of those files.
+
+import { join } from 'node:path';
+import type { Disk } from '../base/disk.ts';
+import { encodeRecord, SEGMENT_KIND } from '../protocol/record.ts';
+
+/** Somewhere that events can be read from: a file on disk, or a batch in memory. */
+export interface Source {
+  readonly firstSeq: number;
+  readonly firstOffset: number;
+  readonly endSeq: number;
+  readonly endOffset: number;
+  /** Bytes that hold good records. */
+  readonly size: number;
+  /** Places to begin reading, ascending: at `pos` stands the event `seq`, with `offset` output bytes before it. */
+  readonly marks: readonly Mark[];
+  readonly place: 'disk' | 'memory';
+  read(position: number, maxBytes: number): Promise<Buffer>;
+}
+
+export interface Mark {
+  readonly seq: number;
+  readonly offset: number;
+  readonly pos: number;
+}
+
+/** A mark at least this far apart: 64 MiB of journal then cost about 1,000 marks. */
+const MARK_EVERY_BYTES = 64 * 1024;
+
+export const JOURNAL_FORMAT = 1;
+
+export function segmentName(id: string, number: number): string {
+  return `${id}.${String(number).padStart(4, '0')}.hfj`;
+}
+
+export function parseSegmentName(name: string): { id: string; number: number } | undefined {
+  const match = /^([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.(\d{4,9})\.hfj$/.exec(name);
+  return match ? { id: match[1] ?? '', number: Number(match[2]) } : undefined;
+}
+
+export interface SegmentRange {
+  readonly number: number;
+  readonly firstSeq: number;
+  readonly firstOffset: number;
+  readonly endSeq: number;
+  readonly endOffset: number;
+  readonly size: number;
+}
+
+export class Segment implements Source {
+  readonly place = 'disk';
+  readonly number: number;
+  readonly path: string;
+  readonly firstSeq: number;
+  readonly firstOffset: number;
+  endSeq: number;
+  endOffset: number;
+  size: number;
+  readonly marks: Mark[] = [];
+  private readonly disk: Disk;
+
+  constructor(disk: Disk, folder: string, id: string, range: SegmentRange) {
+    this.disk = disk;
+    this.number = range.number;
+    this.path = join(folder, segmentName(id, range.number));
+    this.firstSeq = range.firstSeq;
+    this.firstOffset = range.firstOffset;
+    this.endSeq = range.endSeq;
+    this.endOffset = range.endOffset;
+    this.size = range.size;
+  }
+
+  range(): SegmentRange {
+    const { number, firstSeq, firstOffset, endSeq, endOffset, size } = this;
+    return { number, firstSeq, firstOffset, endSeq, endOffset, size };
+  }
+
+  /** Takes note of records that were written at the end. */
+  grew(bytes: number, at: { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number }): void {
+    const last = this.marks.at(-1);
+    if (last === undefined || this.size - last.pos >= MARK_EVERY_BYTES) {
+      this.marks.push({ seq: at.firstSeq, offset: at.firstOffset, pos: this.size });
+    }
+    this.size += bytes;
+    this.endSeq = at.endSeq;
+    this.endOffset = at.endOffset;
+  }
+
+  remove(): void {
+    this.disk.remove(this.path);
+  }
+
+  /** Opens the file for each read: a descriptor shared with the writer could be closed, and its number reused, midway. */
+  async read(position: number, maxBytes: number): Promise<Buffer> {
+    const into = Buffer.allocUnsafe(Math.max(0, Math.min(maxBytes, this.size - position)));
+    const fd = this.disk.openRead(this.path);
+    try {
+      let filled = 0;
+      while (filled < into.length) {
+        const got = await this.disk.read(fd, into.subarray(filled), position + filled);
+        if (got === 0) break;
+        filled += got;
+      }
+      return into.subarray(0, filled);
+    } finally {
+      this.disk.close(fd);
+    }
+  }
+}
+
+/** The record that opens every segment, so that a file alone says whose it is and where it stands. */
+export function segmentHeader(id: string, segment: SegmentRange, wallMs: number): Buffer {
+  const payload = Buffer.from(JSON.stringify({ format: JOURNAL_FORMAT, id, number: segment.number }));
+  const { firstSeq: seq, firstOffset: offset } = segment;
+  return encodeRecord({ kind: SEGMENT_KIND, stream: 0, seq, offset, atUs: 0, wallMs }, payload);
+}

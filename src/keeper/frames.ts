@@ -1,0 +1,97 @@
+// Frames on the keeper's socket: a length, the length of a JSON text, the text, and behind it the raw bytes that the
+// text refers to. Bytes are never put into JSON: large output crosses as it is.
+//
+//   0  u32  bytes that follow        4  u32  bytes of JSON        8  JSON, then attachments
+
+import { HoldfastError } from '../protocol/errors.ts';
+
+const PREFIX_BYTES = 8;
+/** Above the largest input (16 MiB) and the largest page with its JSON. */
+const MAX_FRAME_BYTES = 32 * 1024 * 1024;
+
+/** How a place in the JSON refers to attached bytes: where they begin, and how many. */
+interface BytesReference {
+  readonly $bytes: readonly [number, number];
+}
+
+export function encodeFrame(message: unknown): Buffer[] {
+  const attachments: Uint8Array[] = [];
+  let attached = 0;
+  const text = JSON.stringify(message, function replace(this: Record<string, unknown>, key: string, value: unknown) {
+    // `value` has already been through Buffer's own toJSON; the original is still in its place.
+    const original = this[key];
+    if (!(original instanceof Uint8Array)) return value;
+    const reference: BytesReference = { $bytes: [attached, original.length] };
+    attachments.push(original);
+    attached += original.length;
+    return reference;
+  });
+  const json = Buffer.from(text);
+  const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
+  prefix.writeUInt32LE(4 + json.length + attached, 0);
+  prefix.writeUInt32LE(json.length, 4);
+  const head = Buffer.concat([prefix, json]);
+  return [head, ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))];
+}
+
+/** Turns the bytes of a socket, however they are cut, into messages. */
+export class FrameReader {
+  private readonly chunks: Buffer[] = [];
+  private buffered = 0;
+  /** Until so many are there, looking again is of no use: chunks of a large frame are joined only once. */
+  private needed = PREFIX_BYTES;
+
+  /** The messages completed by these bytes. */
+  *push(chunk: Buffer): Generator<unknown> {
+    this.chunks.push(chunk);
+    this.buffered += chunk.length;
+    for (let frame = this.take(); frame !== undefined; frame = this.take()) yield decodeFrame(frame);
+  }
+
+  private take(): Buffer | undefined {
+    if (this.buffered < this.needed) return undefined;
+    const first = this.front(PREFIX_BYTES);
+    const length = 4 + first.readUInt32LE(0);
+    if (length > MAX_FRAME_BYTES || first.readUInt32LE(4) > length - PREFIX_BYTES) {
+      throw new HoldfastError('invalid_input', 'The other side of the socket does not speak the keeper protocol.');
+    }
+    this.needed = length;
+    if (this.buffered < length) return undefined;
+    this.needed = PREFIX_BYTES;
+    const all = this.front(length);
+    const rest = all.subarray(length);
+    this.chunks.length = 0;
+    if (rest.length > 0) this.chunks.push(rest);
+    this.buffered = rest.length;
+    return all.subarray(0, length);
+  }
+
+  /** At least so many buffered bytes in one piece, joining chunks only when a frame spans them. */
+  private front(bytes: number): Buffer {
+    const [first] = this.chunks;
+    if (first && first.length >= bytes && this.chunks.length === 1) return first;
+    const joined = Buffer.concat(this.chunks);
+    this.chunks.length = 0;
+    this.chunks.push(joined);
+    return joined;
+  }
+}
+
+function decodeFrame(frame: Buffer): unknown {
+  const jsonBytes = frame.readUInt32LE(4);
+  const attachments = frame.subarray(PREFIX_BYTES + jsonBytes);
+  const text = frame.toString('utf8', PREFIX_BYTES, PREFIX_BYTES + jsonBytes);
+  if (attachments.length === 0 && !text.includes('"$bytes"')) return JSON.parse(text);
+  return JSON.parse(text, (_key, value: unknown) => {
+    if (!isReference(value)) return value;
+    const [start, length] = value.$bytes;
+    if (start + length > attachments.length) throw new HoldfastError('invalid_input', 'A frame refers to bytes it lacks.');
+    return attachments.subarray(start, start + length);
+  });
+}
+
+function isReference(value: unknown): value is BytesReference {
+  if (typeof value !== 'object' || value === null || !('$bytes' in value)) return false;
+  const { $bytes } = value;
+  return Array.isArray($bytes) && $bytes.length === 2 && $bytes.every((part) => Number.isSafeInteger(part) && part >= 0);
+}

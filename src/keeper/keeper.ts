@@ -1,0 +1,218 @@
+// The keeper: a host behind a unix socket. Every request runs on its own, so that no wait holds up another call, and
+// answers that a client does not fetch stay bounded: large ones are made only when there is room to send them.
+
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Clock } from '../base/clock.ts';
+import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
+import type { HostApi } from '../protocol/host-api.ts';
+import { operations } from '../protocol/operations.ts';
+import { encodeFrame, FrameReader } from './frames.ts';
+import { PROTOCOL_VERSION, type Answer, type Cancel, type Request, type Welcome } from './messages.ts';
+
+export interface KeeperOptions {
+  readonly host: HostApi;
+  readonly clock: Clock;
+  readonly version: string;
+  /** Leaves after this long without a connection and without a live process. */
+  readonly idleMs: number;
+  /** Called once, after everything has been ended or nothing was left to keep. */
+  readonly left: () => void;
+}
+
+/** Bytes waiting to be sent on one connection before the next large answer is made. */
+const ROOM_BYTES = 4 * 1024 * 1024;
+/** Large answers being made for one connection at a time. */
+const LARGE_AT_ONCE = 4;
+
+export class Keeper {
+  private readonly options: KeeperOptions;
+  private readonly server: Server;
+  private readonly connections = new Set<Connection>();
+  private cancelIdle: (() => void) | undefined;
+
+  constructor(options: KeeperOptions) {
+    this.options = options;
+    this.server = createServer((socket) => this.accept(socket));
+  }
+
+  /** The socket is 0600 from the moment it exists, whatever umask the children are to inherit. */
+  async listen(path: string): Promise<void> {
+    const umask = process.umask(0o177);
+    try {
+      const listening = new Promise<void>((resolve, reject) => {
+        this.server.once('listening', resolve).once('error', reject);
+      });
+      this.server.listen(path);
+      await listening;
+    } finally {
+      process.umask(umask);
+    }
+    this.watchIdle();
+  }
+
+  async stop(): Promise<void> {
+    this.cancelIdle?.();
+    this.server.close();
+    await this.options.host.close();
+    await Promise.all(Array.from(this.connections, (connection) => connection.finish()));
+    this.options.left();
+  }
+
+  private accept(socket: Socket): void {
+    const { host, version } = this.options;
+    const connection = new Connection(socket, host, { stop: () => this.stop(), gone: () => this.gone(connection) });
+    this.connections.add(connection);
+    this.cancelIdle?.();
+    this.cancelIdle = undefined;
+    connection.welcome(version);
+  }
+
+  private gone(connection: Connection): void {
+    this.connections.delete(connection);
+    this.watchIdle();
+  }
+
+  private watchIdle(): void {
+    if (this.connections.size > 0) return;
+    this.cancelIdle?.();
+    this.cancelIdle = this.options.clock.after(this.options.idleMs, () => void this.leaveIfIdle());
+  }
+
+  private async leaveIfIdle(): Promise<void> {
+    const { live } = await this.options.host.health('*', {});
+    if (this.connections.size > 0) return;
+    if (live > 0) this.watchIdle();
+    else await this.stop();
+  }
+}
+
+interface ConnectionEvents {
+  readonly stop: () => Promise<void>;
+  readonly gone: () => void;
+}
+
+class Connection {
+  private readonly socket: Socket;
+  private readonly host: HostApi;
+  private readonly events: ConnectionEvents;
+  private readonly reader = new FrameReader();
+  private readonly running = new Map<number, AbortController>();
+  private makingLarge = 0;
+  private readonly turnWaiters: (() => void)[] = [];
+
+  constructor(socket: Socket, host: HostApi, events: ConnectionEvents) {
+    this.socket = socket;
+    this.host = host;
+    this.events = events;
+    socket.on('data', (chunk: Buffer) => this.received(chunk));
+    socket.on('drain', () => this.nextTurn());
+    // Told by 'close', which follows.
+    socket.on('error', () => undefined);
+    socket.on('close', () => this.closed());
+  }
+
+  welcome(version: string): void {
+    const names = [...Object.keys(operations), 'stop'];
+    const welcome: Welcome = { welcome: { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names } };
+    this.send(welcome);
+  }
+
+  /** Sends what waits and closes. */
+  finish(): Promise<void> {
+    return new Promise((resolve) => {
+      this.socket.once('close', () => resolve());
+      this.socket.end();
+      this.socket.resume();
+    });
+  }
+
+  private received(chunk: Buffer): void {
+    try {
+      for (const message of this.reader.push(chunk)) this.handle(message as Request | Cancel);
+    } catch {
+      // Not our protocol: there is no way to answer that the other side would understand.
+      this.socket.destroy();
+    }
+  }
+
+  private handle(message: Request | Cancel): void {
+    if ('cancel' in message) this.running.get(message.cancel)?.abort();
+    else void this.run(message);
+  }
+
+  private async run(request: Request): Promise<void> {
+    const { id } = request;
+    const cancellation = new AbortController();
+    this.running.set(id, cancellation);
+    let answer: Answer;
+    try {
+      answer = { id, result: await this.perform(request, cancellation.signal) };
+    } catch (error) {
+      answer = { id, error: toErrorShape(error) };
+    }
+    this.running.delete(id);
+    if (!this.socket.destroyed) this.send(answer);
+    if (request.op === 'stop') await this.events.stop();
+  }
+
+  private perform(request: Request, signal: AbortSignal): Promise<unknown> {
+    const { op, owner, params } = request;
+    if (op === 'stop') return Promise.resolve({});
+    if (!Object.hasOwn(operations, op)) {
+      return Promise.reject(new HoldfastError('unsupported', `This keeper does not know the operation "${String(op)}".`));
+    }
+    if (op === 'read' || op === 'range') return this.performLarge(op, request, signal);
+    const operation = this.host[op] as (...args: unknown[]) => Promise<unknown>;
+    return operation.call(this.host, owner, params, signal);
+  }
+
+  /** A page is waited for like anything else, but fetched only when there is room for it. */
+  private async performLarge(op: 'read' | 'range', request: Request, signal: AbortSignal): Promise<unknown> {
+    const { owner } = request;
+    const params = request.params as Parameters<HostApi['read']>[1] & Parameters<HostApi['range']>[1];
+    const { waitMs, ...page } = params;
+    if (op === 'read' && waitMs !== undefined) {
+      const growth = { kind: 'growth', after: page.after ?? 0 } as const;
+      await this.host.wait(owner, { waits: [{ id: page.id, for: [growth] }], timeoutMs: waitMs }, signal);
+    }
+    await this.turn();
+    try {
+      return await this.host[op](owner, page as never, signal);
+    } finally {
+      this.makingLarge -= 1;
+      this.nextTurn();
+    }
+  }
+
+  private turn(): Promise<void> | undefined {
+    if (this.hasRoom()) {
+      this.makingLarge += 1;
+      return undefined;
+    }
+    return new Promise((resolve) => this.turnWaiters.push(resolve));
+  }
+
+  private nextTurn(): void {
+    if (!this.hasRoom()) return;
+    const next = this.turnWaiters.shift();
+    if (!next) return;
+    this.makingLarge += 1;
+    next();
+  }
+
+  private hasRoom(): boolean {
+    return this.makingLarge < LARGE_AT_ONCE && this.socket.writableLength < ROOM_BYTES;
+  }
+
+  private send(message: Welcome | Answer): void {
+    this.socket.cork();
+    for (const part of encodeFrame(message)) this.socket.write(part);
+    this.socket.uncork();
+  }
+
+  private closed(): void {
+    for (const cancellation of this.running.values()) cancellation.abort();
+    for (const next of this.turnWaiters.splice(0)) next();
+    this.events.gone();
+  }
+}

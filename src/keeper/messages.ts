@@ -1,0 +1,35 @@
+// What is said on the keeper's socket. The version counts changes of the framing and of these messages; a new operation
+// needs no new version, because a keeper says which operations it knows.
+
+import type { ErrorShape } from '../protocol/errors.ts';
+import type { Owner } from '../protocol/host-api.ts';
+import type { OperationName } from '../protocol/operations.ts';
+
+export const PROTOCOL_VERSION = 1;
+
+/** The first thing a keeper says on a connection. */
+export interface Welcome {
+  readonly welcome: {
+    readonly protocol: number;
+    readonly version: string;
+    readonly pid: number;
+    readonly operations: readonly string[];
+  };
+}
+
+export interface Request {
+  readonly id: number;
+  /** An operation of the host, or "stop": end every process and leave. */
+  readonly op: OperationName | 'stop';
+  readonly owner: Owner;
+  readonly params: unknown;
+}
+
+/** The caller no longer waits for the answer to a request. */
+export interface Cancel {
+  readonly cancel: number;
+}
+
+export type Answer =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly error: ErrorShape };

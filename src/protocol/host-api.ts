@@ -1,0 +1,149 @@
+// HostApi: what a host can be asked, at any distance. In process it is the Host itself; over the keeper's socket it is
+// a link. One contract suite runs over every implementation.
+
+import type { HeadTailText, SearchResult } from './views.ts';
+import type { OperationName, Params } from './operations.ts';
+import type { Outcome, ProcessInfo, ProcessState } from './process.ts';
+
+/** Who asks. Sees and touches only its own processes. */
+export type Owner = string;
+/** Sees all owners' processes: the person whose machine it is. */
+export const EVERYONE: Owner = '*';
+
+export interface Page {
+  /** Whole records; `decodeRecords` makes events of them. */
+  readonly records: Buffer;
+  /** Ask after this next. */
+  readonly nextAfter: number;
+  readonly nextOffset: number;
+  /** What stood before this page and can no longer be given. */
+  readonly missed?: Missed;
+  /** Number of the newest event there is. */
+  readonly seq: number;
+  readonly state: ProcessState;
+  readonly outcome?: Outcome;
+  /** Nothing will ever follow this page. */
+  readonly end: boolean;
+}
+
+export interface Missed {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  readonly bytes: number;
+  /** limit: dropped by the size limit. storage: the disk refused. damage: the disk no longer holds what was written. */
+  readonly reason: 'limit' | 'storage' | 'damage';
+}
+
+export interface ByteRange {
+  /** Later than asked when something is missing in between. */
+  readonly offset: number;
+  readonly bytes: Buffer;
+  readonly missedBytes: number;
+  readonly totalBytes: number;
+  readonly end: boolean;
+}
+
+export interface Survivor {
+  readonly pid: number;
+  readonly command: string;
+}
+
+export interface SignalResult {
+  /** Process ids that were signalled, the root's group counted by its members found. */
+  readonly signalled: readonly number[];
+  /** Of these, the ones that had left the group. */
+  readonly escapees: readonly number[];
+  /** Only for terminate and kill: what is still alive. Empty is the proof that nothing is left. */
+  readonly survivors: readonly Survivor[];
+  /** True when the grace passed and KILL was sent. */
+  readonly escalated: boolean;
+}
+
+export interface Met {
+  readonly id: string;
+  /** Which of the conditions given for this process, counted from 0. */
+  readonly index: number;
+  readonly kind: Params<'wait'>['waits'][number]['for'][number]['kind'];
+  /** False: it can no longer be met, because the process has ended. */
+  readonly met: boolean;
+  /** Number of the newest event, and output bytes, when it was met: go on from here. */
+  readonly after: number;
+  readonly offset: number;
+  /** The text that matched and the line it stands in. */
+  readonly match?: string;
+  readonly line?: string;
+  /** Where in the output that line begins. */
+  readonly lineOffset?: number;
+  readonly port?: number;
+  readonly process: ProcessInfo;
+}
+
+export interface WaitResult {
+  /** Empty when the time was over first. */
+  readonly met: readonly Met[];
+  readonly timedOut: boolean;
+}
+
+export interface Completion {
+  readonly number: number;
+  readonly id: string;
+  readonly owner: Owner;
+  readonly name?: string;
+  readonly command: string;
+  readonly outcome: Outcome;
+  readonly durationMs: number;
+  readonly bytes: number;
+  readonly lastLines: string;
+  readonly atMs: number;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface ListeningPort {
+  readonly port: number;
+  readonly address: string;
+  readonly pid: number;
+}
+
+export interface Health {
+  readonly version: string;
+  readonly pid: number;
+  readonly uptimeMs: number;
+  readonly live: number;
+  readonly ended: number;
+  readonly parkedWaits: number;
+  readonly journalBytes: number;
+  readonly rssBytes: number;
+  /** Processes whose output cannot be stored at the moment. */
+  readonly degraded: number;
+  readonly children: 'posix' | 'node';
+}
+
+export interface Results {
+  start: { readonly process: ProcessInfo; readonly attached: boolean };
+  list: { readonly processes: readonly ProcessInfo[]; readonly total: number };
+  get: ProcessInfo;
+  read: Page;
+  range: ByteRange;
+  text: HeadTailText & { readonly process: ProcessInfo };
+  search: SearchResult;
+  write: { readonly bytes: number; readonly repeated: boolean };
+  resize: Record<string, never>;
+  signal: SignalResult;
+  wait: WaitResult;
+  ports: { readonly ports: readonly ListeningPort[] };
+  remove: Record<string, never>;
+  completions: { readonly completions: readonly Completion[] };
+  acknowledge: { readonly acknowledged: number };
+  health: Health;
+}
+
+export type HostApi = {
+  readonly [Name in OperationName]: (
+    owner: Owner,
+    params: Params<Name>,
+    signal?: AbortSignal,
+  ) => Promise<Results[Name]>;
+} & {
+  /** In process: ends every process and leaves nothing. Over a link: lets go of the link; processes go on. */
+  close(): Promise<void>;
+};

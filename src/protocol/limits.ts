@@ -1,0 +1,42 @@
+// Every bound in one place, with the reason for its number. All can be set per host.
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const MINUTE = 60_000;
+
+export const defaultLimits = {
+  /** On disk per process: the first quarter is kept, then the newest rest. */
+  journalBytes: 64 * MiB,
+  /** Of these, kept from the beginning. */
+  journalHeadBytes: 16 * MiB,
+  /** On disk in all; the oldest closed processes go first. */
+  totalBytes: 2048 * MiB,
+  /** Output held in memory per process while the disk refuses it. */
+  memoryBytes: 1 * MiB,
+  /** Closed processes are forgotten after this long, counted from `closed`. */
+  closedAgeMs: 24 * 60 * MINUTE,
+  /** And beyond this many, oldest first: each costs about 2 KB of memory. */
+  closedCount: 2000,
+  /** Live processes at once; a start beyond it is refused, not queued. */
+  liveCount: 4000,
+  /** Waits parked at once, over all callers. */
+  parkedWaits: 20_000,
+  /** TERM to KILL, when the caller names no grace of its own. */
+  graceMs: 5000,
+  /** Write ids remembered per process, the codex exec-server's number. */
+  writeIds: 4096,
+  /** Input accepted but not yet taken by the process. */
+  inputBytes: 16 * MiB,
+  /** Children started per turn of the event loop: 200 in one turn froze it for 470 ms. */
+  startsPerTurn: 8,
+} as const;
+
+export type Limits = { readonly [name in keyof typeof defaultLimits]: number };
+
+/** Largest payload of one output event. */
+export const MAX_OUTPUT_EVENT_BYTES = 64 * KiB;
+/** Largest answer to one read of a page or a range. */
+export const MAX_PAGE_BYTES = 4 * MiB;
+export const DEFAULT_PAGE_BYTES = 256 * KiB;
+/** argv of a start is the largest thing a record carries besides output: the kernel takes 2 MiB. */
+export const MAX_RECORD_BYTES = 8 * MiB;

@@ -1,0 +1,161 @@
+// The operations of a host: one row per operation, with the shape of what it takes. What it answers is the type of
+// `HostApi`. Every door checks its input with these rows, once.
+
+import * as v from 'valibot';
+import { idPattern } from '../base/ids.ts';
+import { HoldfastError } from './errors.ts';
+import { MAX_PAGE_BYTES } from './limits.ts';
+
+const count = (most: number) => v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(most));
+const milliseconds = count(Number.MAX_SAFE_INTEGER);
+const position = count(2 ** 48 - 1);
+const noNul = v.check((text: string) => !text.includes('\0'), 'contains a NUL byte');
+const text = v.pipe(v.string(), noNul);
+const shortText = v.pipe(text, v.minLength(1), v.maxLength(512));
+const id = v.pipe(v.string(), v.regex(idPattern, 'must be 1 to 64 letters, digits, "-" or "_"'));
+const bytes = v.instance(Uint8Array);
+const pageBytes = v.pipe(count(MAX_PAGE_BYTES), v.minValue(1));
+const size = v.object({
+  cols: v.pipe(count(1000), v.minValue(1)),
+  rows: v.pipe(count(1000), v.minValue(1)),
+});
+const variables = v.record(v.pipe(text, v.minLength(1), v.check((name) => !name.includes('='), 'contains "="')), text);
+
+const environment = v.object({
+  /** What to begin with: all of the host's environment, the few variables every program needs, or nothing. */
+  inherit: v.optional(v.picklist(['all', 'core', 'none'])),
+  /** Names to leave out, "*" standing for anything, in any case. */
+  exclude: v.optional(v.array(shortText)),
+  /** Set after that. */
+  set: v.optional(variables),
+  /** If given, only these names remain. */
+  only: v.optional(v.array(shortText)),
+});
+
+const start = v.object({
+  /** A command for `sh -c`. Exactly one of `command` and `argv`. */
+  command: v.optional(v.pipe(text, v.minLength(1))),
+  argv: v.optional(v.pipe(v.array(text), v.minLength(1))),
+  cwd: v.optional(v.pipe(text, v.minLength(1))),
+  environment: v.optional(environment),
+  /** Variables of this start, over everything else. */
+  env: v.optional(variables),
+  streams: v.optional(v.picklist(['merged', 'separate', 'pty'])),
+  stdin: v.optional(v.picklist(['none', 'pipe'])),
+  size: v.optional(size),
+  term: v.optional(shortText),
+  id: v.optional(id),
+  /** Same key and inputs: attach to the process that exists. Same key, other inputs: refused. */
+  key: v.optional(shortText),
+  name: v.optional(shortText),
+  labels: v.optional(v.record(shortText, v.pipe(text, v.maxLength(4096)))),
+  /** Ends the process after this long; nothing else about time ever does. */
+  hardTimeoutMs: v.optional(v.pipe(milliseconds, v.minValue(1))),
+  /** Kept this long after it closed instead of the host's own age limit. */
+  keepMs: v.optional(milliseconds),
+  /** Whether what is written to stdin is kept in the journal. Terminals: yes, except what is typed unechoed. */
+  recordInput: v.optional(v.boolean()),
+});
+
+const condition = v.variant('kind', [
+  v.object({ kind: v.literal('exit') }),
+  v.object({ kind: v.literal('closed') }),
+  v.object({ kind: v.literal('settled') }),
+  v.object({ kind: v.literal('growth'), after: position }),
+  v.object({ kind: v.literal('text'), text: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)), from: v.optional(position), ignoreCase: v.optional(v.boolean()) }),
+  v.object({ kind: v.literal('pattern'), pattern: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)), from: v.optional(position), ignoreCase: v.optional(v.boolean()) }),
+  v.object({ kind: v.literal('port'), port: v.optional(v.pipe(count(65535), v.minValue(1))) }),
+  v.object({ kind: v.literal('silence'), forMs: v.pipe(milliseconds, v.minValue(1)) }),
+]);
+
+const target = { id: v.string() };
+
+export const operations = {
+  start,
+  list: v.object({
+    state: v.optional(v.picklist(['running', 'exited', 'closed', 'lost'])),
+    name: v.optional(v.string()),
+    key: v.optional(v.string()),
+    limit: v.optional(v.pipe(count(10_000), v.minValue(1))),
+    skip: v.optional(count(1_000_000)),
+  }),
+  get: v.object(target),
+  read: v.object({
+    ...target,
+    after: v.optional(position),
+    /** Output bytes the reader has, so that what it missed can be told exactly. */
+    offset: v.optional(position),
+    maxBytes: v.optional(pageBytes),
+    /** Wait this long for something after `after`, or for the end. */
+    waitMs: v.optional(milliseconds),
+  }),
+  range: v.object({ ...target, offset: position, maxBytes: v.optional(pageBytes) }),
+  text: v.object({
+    ...target,
+    maxBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(256))),
+    maxLineBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(64))),
+  }),
+  search: v.object({
+    ...target,
+    pattern: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)),
+    kind: v.optional(v.picklist(['text', 'regex'])),
+    ignoreCase: v.optional(v.boolean()),
+    from: v.optional(position),
+    to: v.optional(position),
+    context: v.optional(count(20)),
+    limit: v.optional(v.pipe(count(1000), v.minValue(1))),
+  }),
+  write: v.object({
+    ...target,
+    data: v.optional(bytes),
+    eof: v.optional(v.boolean()),
+    /** The same id is applied once. */
+    writeId: v.optional(shortText),
+  }),
+  resize: v.object({ ...target, size }),
+  signal: v.object({
+    ...target,
+    /** A signal by name ("SIGINT" or "INT"), or "terminate": TERM and CONT, a grace, then KILL. */
+    signal: shortText,
+    graceMs: v.optional(milliseconds),
+    /** Who asks, for the record. */
+    by: v.optional(shortText),
+  }),
+  wait: v.object({
+    waits: v.pipe(
+      v.array(v.object({ ...target, for: v.pipe(v.array(condition), v.minLength(1), v.maxLength(16)) })),
+      v.minLength(1),
+      v.maxLength(256),
+    ),
+    /** first: the first condition of any process. all: one condition of every process. */
+    mode: v.optional(v.picklist(['first', 'all'])),
+    timeoutMs: v.optional(milliseconds),
+  }),
+  ports: v.object(target),
+  remove: v.object({ ...target, force: v.optional(v.boolean()) }),
+  completions: v.object({
+    subscriber: v.optional(shortText),
+    limit: v.optional(v.pipe(count(1000), v.minValue(1))),
+    waitMs: v.optional(milliseconds),
+  }),
+  acknowledge: v.object({ subscriber: v.optional(shortText), numbers: v.pipe(v.array(position), v.maxLength(10_000)) }),
+  health: v.object({}),
+} as const;
+
+export type OperationName = keyof typeof operations;
+export type Params<Name extends OperationName> = v.InferOutput<(typeof operations)[Name]>;
+export type StartSpec = Params<'start'>;
+export type Condition = v.InferOutput<typeof condition>;
+
+/** The input of an operation as its row describes it, or `invalid_input` naming the first field that is wrong. */
+export function parseParams<Name extends OperationName>(name: Name, input: unknown): Params<Name> {
+  const parsed = v.safeParse(operations[name], input ?? {}, { abortEarly: true });
+  if (parsed.success) return parsed.output as Params<Name>;
+  const [issue] = parsed.issues;
+  const field = issue ? v.getDotPath(issue) : null;
+  const problem = issue?.message ?? 'invalid';
+  throw new HoldfastError('invalid_input', field === null ? `${name}: ${problem}` : `${name}: "${field}": ${problem}`, {
+    operation: name,
+    ...(field !== null && { field }),
+  });
+}

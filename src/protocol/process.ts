@@ -1,0 +1,74 @@
+// What is known about a process, and the words for its states and endings.
+
+export interface TerminalSize {
+  readonly cols: number;
+  readonly rows: number;
+}
+
+/** How a process ended. None of these ever collapses into exit code 0. */
+export type Outcome =
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'signal'; readonly signal: string; readonly by: string }
+  | { readonly kind: 'timeout'; readonly afterMs: number; readonly signal?: string; readonly code?: number }
+  | { readonly kind: 'oom'; readonly signal: string }
+  | { readonly kind: 'lost'; readonly reason: string };
+
+/**
+ * running: the root process is alive. exited: it has ended and its outcome is known, but a stream is still held open.
+ * closed: nothing can be added. lost: the keeper died first, so the outcome is unknown.
+ */
+export type ProcessState = 'running' | 'exited' | 'closed' | 'lost';
+
+export interface ByteCounts {
+  /** Printed by the process, as far as it was seen. */
+  readonly total: number;
+  /** Still readable. */
+  readonly retained: number;
+  /** Dropped from the middle by the size limit. */
+  readonly dropped: number;
+  /** Never stored (full disk) or damaged on disk. */
+  readonly lost: number;
+}
+
+export interface ProcessInfo {
+  readonly id: string;
+  readonly owner: string;
+  readonly name?: string;
+  readonly key?: string;
+  /** For people: the shell command, or the arguments joined. */
+  readonly command: string;
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly pid: number;
+  readonly streams: 'merged' | 'separate' | 'pty';
+  readonly stdin: 'none' | 'pipe';
+  readonly size?: TerminalSize;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly state: ProcessState;
+  /** No member of its group and no known descendant is alive. */
+  readonly settled: boolean;
+  readonly outcome?: Outcome;
+  readonly startedAtMs: number;
+  readonly exitedAtMs?: number;
+  readonly closedAtMs?: number;
+  readonly durationMs: number;
+  readonly lastOutputAtMs?: number;
+  /** Number of the newest event. */
+  readonly seq: number;
+  readonly bytes: ByteCounts;
+  /** Present while output cannot be stored; says why. */
+  readonly degraded?: string;
+}
+
+/** Everything decided: what a child is started from. */
+export interface LaunchPlan {
+  /** Absolute path of the program. */
+  readonly file: string;
+  readonly argv: readonly string[];
+  /** "NAME=value" each. */
+  readonly env: readonly string[];
+  readonly cwd: string;
+  readonly streams: 'merged' | 'separate' | 'pty';
+  readonly stdin: 'none' | 'pipe';
+  readonly size: TerminalSize;
+}

@@ -1,0 +1,134 @@
+// The record: one event as bytes, the same on disk and in a page that crosses a socket.
+//
+//   0  u32  length of the payload
+//   4  u32  CRC-32 of everything else in the record, length included
+//   8  u8   kind (0 opens a segment)     9  u8  stream, 0 for none
+//  10  u48  sequence number             16  u48  output bytes before it
+//  22  u48  microseconds, monotonic     28  u48  milliseconds, wall clock
+//  34       payload: raw bytes for output, JSON for the rest
+//
+// Little-endian. A record is good or it is nothing: whoever reads checks the sum first.
+
+import { crc32 } from 'node:zlib';
+import { eventKinds, streams, type EventBody, type EventKind, type ProcessEvent } from './event.ts';
+import { MAX_RECORD_BYTES } from './limits.ts';
+
+export const HEADER_BYTES = 34;
+export const SEGMENT_KIND = 0;
+
+const kindNames = new Map<number, EventKind>(
+  Object.entries(eventKinds).map(([name, number]) => [number, name as EventKind]),
+);
+
+export interface RecordHeader {
+  readonly kind: number;
+  readonly stream: number;
+  readonly seq: number;
+  readonly offset: number;
+  readonly atUs: number;
+  readonly wallMs: number;
+}
+
+export function writeHeader(into: Buffer, at: number, header: RecordHeader): void {
+  into[at + 8] = header.kind;
+  into[at + 9] = header.stream;
+  into.writeUIntLE(header.seq, at + 10, 6);
+  into.writeUIntLE(header.offset, at + 16, 6);
+  into.writeUIntLE(Math.max(0, header.atUs), at + 22, 6);
+  into.writeUIntLE(Math.max(0, header.wallMs), at + 28, 6);
+}
+
+/** Writes length and sum of a record whose header and payload are in place. */
+export function sealRecord(into: Buffer, at: number, payloadBytes: number): void {
+  into.writeUInt32LE(payloadBytes, at);
+  into.writeUInt32LE(sum(into, at, payloadBytes), at + 4);
+}
+
+export function encodeRecord(header: RecordHeader, payload: Buffer): Buffer {
+  const record = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
+  writeHeader(record, 0, header);
+  payload.copy(record, HEADER_BYTES);
+  sealRecord(record, 0, payload.length);
+  return record;
+}
+
+function sum(bytes: Buffer, at: number, payloadBytes: number): number {
+  const length = crc32(bytes.subarray(at, at + 4));
+  return crc32(bytes.subarray(at + 8, at + HEADER_BYTES + payloadBytes), length);
+}
+
+export type RecordCheck =
+  | { readonly kind: 'good'; readonly bytes: number }
+  /** The buffer ends before the record does: read more, or call it torn. */
+  | { readonly kind: 'short'; readonly needs: number }
+  | { readonly kind: 'bad' };
+
+/** What stands at a position: a whole good record, the beginning of one, or no record. */
+export function checkRecord(bytes: Buffer, at: number): RecordCheck {
+  const left = bytes.length - at;
+  if (left < HEADER_BYTES) return { kind: 'short', needs: HEADER_BYTES };
+  const payloadBytes = bytes.readUInt32LE(at);
+  const kind = bytes[at + 8] ?? 255;
+  if (payloadBytes > MAX_RECORD_BYTES || kind > 32) return { kind: 'bad' };
+  const needs = HEADER_BYTES + payloadBytes;
+  if (left < needs) return { kind: 'short', needs };
+  if (bytes.readUInt32LE(at + 4) !== sum(bytes, at, payloadBytes)) return { kind: 'bad' };
+  return { kind: 'good', bytes: needs };
+}
+
+export function readHeader(bytes: Buffer, at: number): RecordHeader {
+  return {
+    kind: bytes[at + 8] ?? 0,
+    stream: bytes[at + 9] ?? 0,
+    seq: bytes.readUIntLE(at + 10, 6),
+    offset: bytes.readUIntLE(at + 16, 6),
+    atUs: bytes.readUIntLE(at + 22, 6),
+    wallMs: bytes.readUIntLE(at + 28, 6),
+  };
+}
+
+export function payloadOf(bytes: Buffer, at: number, recordBytes: number): Buffer {
+  return bytes.subarray(at + HEADER_BYTES, at + recordBytes);
+}
+
+/** Output bytes that a record stands for: its payload, or what a gap says is missing. */
+export function outputBytesOf(header: RecordHeader, payload: Buffer): number {
+  if (header.kind === eventKinds.output) return payload.length;
+  if (header.kind === eventKinds.gap) return (parseJson(payload) as { bytes: number }).bytes;
+  return 0;
+}
+
+export function encodeBody(body: EventBody): { stream: number; payload: Buffer } {
+  if (body.kind === 'output') return { stream: streams.indexOf(body.stream) + 1, payload: body.data };
+  return { stream: 0, payload: Buffer.from(JSON.stringify(body.body)) };
+}
+
+export function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent {
+  const { seq, offset, atUs, wallMs } = header;
+  const stamp = { seq, offset, atUs, wallMs };
+  const kind = kindNames.get(header.kind);
+  if (kind === 'output') {
+    return { ...stamp, kind, stream: streams[header.stream - 1] ?? 'merged', data: payload };
+  }
+  // A kind from a newer version: a gap is the honest way to show an event we cannot read.
+  if (kind === undefined) {
+    const body = { fromSeq: seq, bytes: 0, reason: `event kind ${header.kind} is unknown to this version` };
+    return { ...stamp, kind: 'gap', body };
+  }
+  return { ...stamp, kind, body: parseJson(payload) } as ProcessEvent;
+}
+
+/** The events of a buffer of good records, as a page carries them. */
+export function* decodeRecords(records: Buffer): Generator<ProcessEvent> {
+  for (let at = 0; at < records.length; ) {
+    const check = checkRecord(records, at);
+    if (check.kind !== 'good') throw new Error(`a page holds a ${check.kind} record at byte ${at}`);
+    const header = readHeader(records, at);
+    if (header.kind !== SEGMENT_KIND) yield decodeEvent(header, payloadOf(records, at, check.bytes));
+    at += check.bytes;
+  }
+}
+
+function parseJson(payload: Buffer): unknown {
+  return JSON.parse(payload.toString('utf8'));
+}

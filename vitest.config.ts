@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    reporters: ['default', './test/support/tally.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    // The slowest case starts hundreds of real processes; a hang still ends as a failure that names itself.
+    testTimeout: 60_000,
+    hookTimeout: 30_000,
+  },
+});
