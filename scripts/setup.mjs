@@ -2,7 +2,7 @@
 // Does nothing, quickly, when both are already current. Uses only what Node itself brings.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -28,9 +28,15 @@ function install() {
   run(npm(), ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']);
 }
 
+/** Built beside and then put in place: a keeper that is running may still load modules from the old one. */
 function build() {
-  rmSync(join(root, 'dist'), { recursive: true, force: true });
-  run([process.execPath], [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json']);
+  const [dist, next, old] = ['dist', 'dist.next', 'dist.old'].map((name) => join(root, name));
+  for (const folder of [next, old]) rmSync(folder, { recursive: true, force: true });
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  run([process.execPath], [tsc, '-p', 'tsconfig.build.json', '--outDir', next]);
+  if (existsSync(dist)) renameSync(dist, old);
+  renameSync(next, dist);
+  rmSync(old, { recursive: true, force: true });
 }
 
 /** npm as it was started from, so that a machine with several uses the one the person chose. */

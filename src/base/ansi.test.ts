@@ -19,7 +19,9 @@ const plain = fc.string({ unit: 'grapheme', maxLength: 6 }).filter((text) => !/\
 const coloured = fc.array(fc.tuple(plain, sequences), { maxLength: 8 });
 
 test('[V5] control sequences are taken out and nothing else', () => {
-  expect(stripAnsi('\x1b[1;31merror\x1b[0m: \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\')).toBe('error: link');
+  expect(stripAnsi('\x1b[1;31merror\x1b[0m: \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\')).toBe(
+    'error: link',
+  );
   fc.assert(
     fc.property(coloured, (parts) => {
       expect(stripAnsi(parts.flat().join(''))).toBe(parts.map(([text]) => text).join(''));
@@ -29,14 +31,22 @@ test('[V5] control sequences are taken out and nothing else', () => {
 });
 
 test('[V5] a sequence split anywhere shows nothing of itself: a beginning gives a beginning', () => {
-  const any = fc.string({ unit: fc.constantFrom('\x1b', '[', ']', ';', '1', 'm', '\\', '\x07', 'x', '\n', 'P', '(', '€') });
+  const any = fc.string({
+    unit: fc.constantFrom('\x1b', '[', ']', ';', '1', 'm', '\\', '\x07', 'x', '\n', 'P', '(', '€'),
+  });
   fc.assert(
-    fc.property(fc.oneof(coloured.map((parts) => parts.flat().join('')), any), (text) => {
-      const whole = stripAnsi(text, true);
-      for (let at = 0; at <= text.length; at += 1) {
-        expect(whole.startsWith(stripAnsi(text.slice(0, at), true))).toBe(true);
-      }
-    }),
+    fc.property(
+      fc.oneof(
+        coloured.map((parts) => parts.flat().join('')),
+        any,
+      ),
+      (text) => {
+        const whole = stripAnsi(text, true);
+        for (let at = 0; at <= text.length; at += 1) {
+          expect(whole.startsWith(stripAnsi(text.slice(0, at), true))).toBe(true);
+        }
+      },
+    ),
     { numRuns: 1000 },
   );
 });

@@ -4,7 +4,11 @@ import { builtFile } from './built-file.ts';
 test('[S14] from the sources a worker is found in the build, from the build beside its user', () => {
   const find = (from: string): string => builtFile(from, './search-worker.js').href;
   expect(find('file:///a/src/journal/matcher.ts')).toBe('file:///a/dist/journal/search-worker.js');
-  expect(find('file:///usr/src/a%20b/src/journal/matcher.ts')).toBe('file:///usr/src/a%20b/dist/journal/search-worker.js');
-  expect(find('file:///usr/src/a/dist/journal/matcher.js')).toBe('file:///usr/src/a/dist/journal/search-worker.js');
+  expect(find('file:///usr/src/a%20b/src/journal/matcher.ts')).toBe(
+    'file:///usr/src/a%20b/dist/journal/search-worker.js',
+  );
+  expect(find('file:///usr/src/a/dist/journal/matcher.js')).toBe(
+    'file:///usr/src/a/dist/journal/search-worker.js',
+  );
   expect(find('file:///a/dist/journal/matcher.js')).toBe('file:///a/dist/journal/search-worker.js');
 });

@@ -6,6 +6,7 @@ export function builtFile(importMetaUrl: string, relative: string): URL {
   const url = new URL(relative, importMetaUrl);
   if (!importMetaUrl.endsWith('.ts')) return url;
   const at = url.pathname.lastIndexOf('/src/');
-  if (at >= 0) url.pathname = `${url.pathname.slice(0, at)}/dist/${url.pathname.slice(at + '/src/'.length)}`;
+  if (at >= 0)
+    url.pathname = `${url.pathname.slice(0, at)}/dist/${url.pathname.slice(at + '/src/'.length)}`;
   return url;
 }

@@ -18,7 +18,13 @@ const nearUtf8 = fc
     fc.oneof(
       fc.string({ unit: 'binary', maxLength: 4 }).map((text) => [...Buffer.from(text)]),
       fc.constantFrom([0xe2, 0x82], [0xf0, 0x9f, 0x98], [0xf0, 0x9f], [0x80], [0xbf, 0x80], [0xc0]),
-      fc.constantFrom([0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe0, 0x80, 0x80], [0xef, 0xbb, 0xbf], [0xff]),
+      fc.constantFrom(
+        [0xed, 0xa0, 0x80],
+        [0xf4, 0x90, 0x80, 0x80],
+        [0xe0, 0x80, 0x80],
+        [0xef, 0xbb, 0xbf],
+        [0xff],
+      ),
       fc.array(fc.integer({ min: 0, max: 255 }), { maxLength: 4 }),
     ),
     { maxLength: 8 },
@@ -50,7 +56,8 @@ describe('decoding', () => {
       fc.property(nearUtf8, (bytes) => {
         for (let at = 0; at <= bytes.length; at += 1) {
           const stream = new Utf8Stream();
-          const text = stream.push(bytes.subarray(0, at)) + stream.push(bytes.subarray(at)) + stream.end();
+          const text =
+            stream.push(bytes.subarray(0, at)) + stream.push(bytes.subarray(at)) + stream.end();
           expect(text).toBe(decodeUtf8(bytes));
         }
         const stream = new Utf8Stream();
@@ -79,11 +86,15 @@ describe('cutting', () => {
         for (let at = 0; at <= bytes.length; at += 1) {
           const before = cutEnd(bytes, at);
           expect(at - before).toBeLessThanOrEqual(3);
-          expect(decodeUtf8(bytes.subarray(0, before)) + decodeUtf8(bytes.subarray(before))).toBe(decodeUtf8(bytes));
+          expect(decodeUtf8(bytes.subarray(0, before)) + decodeUtf8(bytes.subarray(before))).toBe(
+            decodeUtf8(bytes),
+          );
           if (at === 0) continue;
           const behind = cutStart(bytes, at);
           expect(behind - at).toBeLessThanOrEqual(3);
-          expect(decodeUtf8(bytes.subarray(0, behind)) + decodeUtf8(bytes.subarray(behind))).toBe(decodeUtf8(bytes));
+          expect(decodeUtf8(bytes.subarray(0, behind)) + decodeUtf8(bytes.subarray(behind))).toBe(
+            decodeUtf8(bytes),
+          );
         }
       }),
       { numRuns: 1000 },

@@ -47,7 +47,7 @@ export function cutStart(bytes: Uint8Array, start = 0): number {
 export function encodedLength(bytes: Uint8Array): number {
   if (isUtf8(bytes)) return bytes.length;
   let size = 0;
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const unit = unitAt(bytes, at, bytes.length);
     size += encodedUnit(unit);
     at += Math.abs(unit);
@@ -71,7 +71,8 @@ export function prefixWithin(bytes: Uint8Array, maxEncodedBytes: number): number
 
 /** The index from which on the bytes up to the end can be shown in `maxEncodedBytes`. */
 export function suffixWithin(bytes: Uint8Array, maxEncodedBytes: number): number {
-  const start = bytes.length <= maxEncodedBytes ? 0 : cutStart(bytes, bytes.length - maxEncodedBytes);
+  const start =
+    bytes.length <= maxEncodedBytes ? 0 : cutStart(bytes, bytes.length - maxEncodedBytes);
   let over = encodedLength(bytes.subarray(start)) - maxEncodedBytes;
   let at = start;
   while (over > 0) {

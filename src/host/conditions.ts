@@ -4,7 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Met } from '../protocol/host-api.ts';
 import type { Condition } from '../protocol/operations.ts';
-import type { SearchHit, SearchResult } from '../protocol/views.ts';
+import type { SearchHit, SearchPosition, SearchResult } from '../protocol/views.ts';
 import type { HeldProcess } from './held-process.ts';
 
 export type Verdict =
@@ -14,8 +14,8 @@ export type Verdict =
 
 export interface ConditionTools {
   readonly clock: Clock;
-  /** Searches the output from a byte offset for the first hit. */
-  search(process: HeldProcess, condition: TextCondition, from: number): Promise<SearchResult>;
+  /** Searches the output for the first hit, from a byte offset or from where an earlier search ended. */
+  search(process: HeldProcess, condition: TextCondition, from: { from: number } | { resume: SearchPosition }): Promise<SearchResult>;
   /** Calls back whenever settling may have come nearer. */
   settling(process: HeldProcess, wake: () => void): () => void;
   /** A port the process or a descendant listens on: the one asked for, or any. */
@@ -127,7 +127,7 @@ class PortWatch implements Watch {
 }
 
 class TextWatch implements Watch {
-  private from: number;
+  private from: { from: number } | { resume: SearchPosition };
   private searchedTo = -1;
   private searching = false;
   private stopped = false;
@@ -143,7 +143,7 @@ class TextWatch implements Watch {
     this.condition = condition;
     this.tools = tools;
     this.wake = wake;
-    this.from = condition.from ?? 0;
+    this.from = { from: condition.from ?? 0 };
   }
 
   look(): Verdict | undefined {
@@ -166,7 +166,7 @@ class TextWatch implements Watch {
     try {
       const result = await this.tools.search(this.process, this.condition, this.from);
       [this.hit] = result.hits;
-      this.from = Math.max(this.from, result.resumeFrom);
+      this.from = { resume: result.resume };
       this.searchedTo = result.searchedTo;
     } catch (error) {
       this.failure = error;

@@ -38,6 +38,9 @@ export type SignalResult = 'sent' | 'gone' | 'not_ours' | 'not_permitted';
 const batchSize = 256;
 // Processes looked at per turn of the event loop: about 2 ms.
 const turnSize = 128;
+// How often somebody in the moment of exec is looked at again, about 1 ms each: such a moment is longest on a busy
+// machine, where it waits for a processor.
+const maxUnsureTurns = 100;
 
 /** Whether the group has a living member. Ask only about a group whose number cannot have been reused since. */
 export function groupAlive(group: number): boolean {
@@ -67,18 +70,27 @@ export function signalGroup(group: number, signal: string): boolean {
 
 /**
  * Cheap, for the moment of an exit, in a process that is subreaper: every living descendant of a dead root then hangs
- * below a child of this process that is not a root itself. Misses only what has shed both its session and its marker.
+ * below a child of this process that is not a root itself. Misses only what has shed both its session and its marker;
+ * whoever cannot be told yet, because it is in the moment of exec, counts as left.
  */
 export function anyLeft(family: Family, livingRoots: Iterable<number>): boolean {
-  return !below(family, livingRoots).next().done;
+  for (const { membership } of below(family, livingRoots)) if (membership !== 'no') return true;
+  return false;
 }
 
 /** Cheap: those below the root by parentage, and those who came to this process as orphans; not the root. */
 export function livingBelow(family: Family, livingRoots: Iterable<number>): number[] {
-  return [...below(family, livingRoots)];
+  return [...below(family, livingRoots)]
+    .filter(({ membership }) => membership === 'yes')
+    .map(({ pid }) => pid);
 }
 
-function* below(family: Family, livingRoots: Iterable<number>): Generator<number> {
+type Membership = 'yes' | 'no' | 'unknown';
+
+function* below(
+  family: Family,
+  livingRoots: Iterable<number>,
+): Generator<{ pid: number; membership: Membership }> {
   const roots = new Set(livingRoots);
   const line = ownChildren()
     .filter((pid) => !roots.has(pid))
@@ -90,9 +102,9 @@ function* below(family: Family, livingRoots: Iterable<number>): Generator<number
     const entry = readEntry(next.pid);
     if (!isAlive(entry)) continue;
     if (family.reapedAtTicks === undefined && entry.pid === family.rootPid) continue;
-    const proven = next.proven || isMember(family, entry);
-    if (proven) yield entry.pid;
-    for (const pid of childrenOf(entry.pid)) line.push({ pid, proven });
+    const membership = next.proven ? 'yes' : membershipOf(family, entry);
+    yield { pid: entry.pid, membership };
+    for (const pid of childrenOf(entry.pid)) line.push({ pid, proven: membership === 'yes' });
   }
 }
 
@@ -107,10 +119,17 @@ export async function findDescendants(family: Family): Promise<ProcessEntry[]> {
   for (const entry of table.entries()) {
     if (isInSession(family, entry)) table.collect(entry, members);
   }
-  await inTurns(table.entries(), (entry) => {
-    if (members.has(entry.pid) || markerOf(entry.pid, family.marker) !== 'same') return;
-    table.collect(entry, members);
-  });
+  let unsure = table.entries();
+  for (let turn = 0; unsure.length > 0 && turn < maxUnsureTurns; turn += 1) {
+    const looked = unsure.filter((entry) => !members.has(entry.pid));
+    const stillUnsure: ProcessEntry[] = [];
+    await inTurns(looked, (entry) => {
+      const marker = markerOf(entry.pid, family.marker);
+      if (marker === 'same') table.collect(entry, members);
+      if (marker === 'unknown') stillUnsure.push(entry);
+    });
+    unsure = stillUnsure;
+  }
   if (family.reapedAtTicks === undefined) members.delete(family.rootPid);
   return deepestFirst(members);
 }
@@ -128,7 +147,7 @@ class Table {
   readonly #children = new Map<number, ProcessEntry[]>();
 
   add(entry: ProcessEntry | undefined): void {
-    if (!isAlive(entry) || entry.pid === process.pid) return;
+    if (!isAlive(entry) || entry.isKernelThread || entry.pid === process.pid) return;
     this.#entries.push(entry);
     const siblings = this.#children.get(entry.parent);
     if (siblings) siblings.push(entry);
@@ -197,7 +216,7 @@ export function signalPid(
 export function belongsTo(family: Family, pid: number): boolean {
   let entry = readEntry(pid);
   while (isAlive(entry) && entry.pid > 1 && entry.pid !== process.pid) {
-    if (isMember(family, entry)) return true;
+    if (membershipOf(family, entry) === 'yes') return true;
     const parent = readEntry(entry.parent);
     // A process gets another parent only when its own dies. If it still names this one, then that was its parent.
     if (readEntry(entry.pid)?.parent !== parent?.pid) return false;
@@ -206,8 +225,11 @@ export function belongsTo(family: Family, pid: number): boolean {
   return false;
 }
 
-function isMember(family: Family, entry: ProcessEntry): boolean {
-  return isInSession(family, entry) || markerOf(entry.pid, family.marker) === 'same';
+function membershipOf(family: Family, entry: ProcessEntry): Membership {
+  if (isInSession(family, entry)) return 'yes';
+  const marker = markerOf(entry.pid, family.marker);
+  if (marker === 'same') return 'yes';
+  return marker === 'unknown' ? 'unknown' : 'no';
 }
 
 /**

@@ -114,7 +114,7 @@ export class Host implements HostApi {
         const pattern = condition.kind === 'text' ? condition.text : condition.pattern;
         const kind = condition.kind === 'text' ? 'text' : 'regex';
         const { ignoreCase = false } = condition;
-        return this.matcher.search(byteSource(process.journal), { pattern, kind, ignoreCase, from, limit: 1 });
+        return this.matcher.search(byteSource(process.journal), { pattern, kind, ignoreCase, ...from, limit: 1 });
       },
       settling: (process, wake) => this.kin.onChange(process, wake),
       listening: (process, port) => this.kin.listening(process, port),
@@ -210,7 +210,7 @@ export class Host implements HostApi {
     const { force = false, ...target } = this.params('remove', input);
     const process = this.find(owner, target);
     if (process.live && !force) {
-      throw new HoldfastError('limit_reached', `Process ${process.facts.id} has not ended; end it first, or use "force".`);
+      throw new HoldfastError('still_running', `Process ${process.facts.id} has not ended.`);
     }
     if (!process.settled) await this.end(process, `removed by ${owner}`);
     process.abandon();

@@ -28,6 +28,8 @@ export class Kin {
   /** Roots that have not been reaped. */
   private readonly roots = new Map<number, HeldProcess>();
   private readonly unsettled = new Set<HeldProcess>();
+  /** Where nobody tells us: whom the last thorough look found. */
+  private readonly lastFound = new WeakMap<HeldProcess, readonly number[]>();
 
   constructor(clock: Clock, told: boolean) {
     this.clock = clock;
@@ -70,7 +72,12 @@ export class Kin {
   /** Living descendants, the root not among them, by looking at every process of the machine. */
   async find(process: HeldProcess): Promise<ProcessEntry[]> {
     if (!loadPosix()) return [];
-    return findDescendants(familyOf(process));
+    const found = await findDescendants(familyOf(process));
+    this.lastFound.set(
+      process,
+      found.map(({ pid }) => pid),
+    );
+    return found;
   }
 
   /** As `find`, but settles the process when nobody is found. */
@@ -132,7 +139,10 @@ export class Kin {
 
   private anyoneLeft(process: HeldProcess): boolean {
     if (!loadPosix()) return false;
-    return this.told ? anyLeft(familyOf(process), this.roots.keys()) : groupAlive(process.facts.pid);
+    const family = familyOf(process);
+    if (this.told) return anyLeft(family, this.roots.keys());
+    const found = this.lastFound.get(process) ?? [];
+    return groupAlive(family.rootPid) || found.some((pid) => belongsTo(family, pid));
   }
 
   private settle(process: HeldProcess): void {

@@ -10,6 +10,10 @@ export interface ProcessEntry {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
+  /** Not a process of anybody: it lives in the kernel. */
+  readonly isKernelThread: boolean;
+  /** In the moment of exec, before the new program has its arguments and environment; also while it ends. */
+  readonly isBlank: boolean;
   /** Hundredths of a second since boot. Not an identity: many processes can begin within one. */
   readonly startTicks: number;
 }
@@ -19,6 +23,11 @@ export interface Marker {
   readonly name: string;
   readonly value: string;
 }
+
+// include/linux/sched.h
+const PF_KTHREAD = 0x00200000;
+// About 1 ms, in which an undisturbed exec is over.
+const maxBlankLooks = 50;
 
 function read(path: string): Buffer | undefined {
   try {
@@ -40,6 +49,8 @@ export function readEntry(pid: number): ProcessEntry | undefined {
     parent: Number(fields[1]),
     group: Number(fields[2]),
     session: Number(fields[3]),
+    isKernelThread: (Number(fields[6]) & PF_KTHREAD) !== 0,
+    isBlank: fields[48] === '0',
     startTicks: Number(fields[19]),
   };
 }
@@ -84,10 +95,24 @@ export function commandOf(pid: number): string {
   return words || read(`/proc/${pid}/comm`)?.toString().trim() || '';
 }
 
-/** "other": it carries the variable with another value. "none" also when its environment may not be read. */
-export function markerOf(pid: number, { name, value }: Marker): 'same' | 'other' | 'none' {
-  const environment = read(`/proc/${pid}/environ`);
-  if (environment === undefined) return 'none';
+/**
+ * Whether a process carries the variable with this value. "none" also when its environment may not be read. "unknown":
+ * it is in the moment of exec, as a child still is when posix_spawn or vfork has returned to its parent; on a busy
+ * machine that lasts until it is given a processor.
+ */
+export function markerOf(pid: number, marker: Marker): 'same' | 'other' | 'none' | 'unknown' {
+  for (let look = 0; look < maxBlankLooks; look += 1) {
+    const environment = read(`/proc/${pid}/environ`);
+    if (environment === undefined) return 'none';
+    if (environment.length > 0) return markerIn(environment, marker);
+    const entry = readEntry(pid);
+    if (!isAlive(entry) || entry.isKernelThread) return 'none';
+    if (!entry.isBlank) return markerIn(read(`/proc/${pid}/environ`) ?? environment, marker);
+  }
+  return 'unknown';
+}
+
+function markerIn(environment: Buffer, { name, value }: Marker): 'same' | 'other' | 'none' {
   const wanted = Buffer.from(`${name}=${value}\0`);
   let found: 'other' | 'none' = 'none';
   let at = environment.indexOf(`${name}=`);

@@ -46,7 +46,9 @@ export async function sendSignal(
   if (wanted === 'terminate') {
     // A stopped process would sit on the TERM until someone continues it.
     kin.signal(process, found, 'SIGCONT');
-    if (await settled(process, request.graceMs ?? tools.graceMs, tools)) {
+    await settled(process, request.graceMs ?? tools.graceMs, tools);
+    // Looked for once more, thoroughly: what is answered is what was seen.
+    if (!process.rootAlive && (await kin.find(process)).length === 0) {
       return { signalled, escapees, survivors: [], escalated: false };
     }
     process.noteSignal('SIGKILL', request.by, []);
@@ -61,19 +63,18 @@ async function killAll(process: HeldProcess, tools: TerminationTools): Promise<S
     const found = await tools.kin.find(process);
     if (found.length === 0 && !process.rootAlive) break;
     tools.kin.signal(process, found, 'SIGKILL');
-    if (await settled(process, ROUND_MS, tools)) return [];
+    await settled(process, ROUND_MS, tools);
   }
   return tools.kin.survivors(process);
 }
 
-async function settled(process: HeldProcess, ms: number, { clock, kin }: TerminationTools): Promise<boolean> {
+async function settled(process: HeldProcess, ms: number, { clock, kin }: TerminationTools): Promise<void> {
   kin.check(process);
-  const done = await waitUntil(() => process.settled || undefined, {
+  await waitUntil(() => process.settled || undefined, {
     clock,
     timeoutMs: ms,
     subscribe: (wake) => kin.onChange(process, wake),
   });
-  return done === true;
 }
 
 /** "int", "INT" and "SIGINT" are the same; "kill" too. Anything else is refused by name. */

@@ -2,11 +2,12 @@
 // a source of bytes for a search.
 
 import { cutStart, decodeUtf8 } from '../base/utf8.ts';
+import type { HeadTailText } from '../protocol/views.ts';
 import type { ByteSource } from '../journal/byte-source.ts';
-import { headTail, headTailPlan, type HeadTailLimits, type HeadTailView } from '../journal/head-tail.ts';
+import { headTail, headTailPlan, type HeadTailLimits } from '../journal/head-tail.ts';
 import { readRange, type Readable } from '../journal/reader.ts';
 
-export async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailView> {
+export async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
   const totalBytes = journal.visibleOffset;
   const plan = headTailPlan(totalBytes, limits.maxBytes);
   const head = await contiguous(journal, 0, Math.min(plan.headBytes, totalBytes));

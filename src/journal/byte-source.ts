@@ -9,5 +9,8 @@ export interface ByteSource {
    * The first bytes that exist at or behind `offset`, at least one and at most `maxBytes`; undefined at the end. An
    * answer that begins later than asked jumps over bytes that are gone. The bytes are not overwritten afterwards.
    */
-  read(offset: number, maxBytes: number): Promise<{ readonly offset: number; readonly bytes: Buffer } | undefined>;
+  read(
+    offset: number,
+    maxBytes: number,
+  ): Promise<{ readonly offset: number; readonly bytes: Buffer } | undefined>;
 }

@@ -3,13 +3,14 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decodeUtf8 } from '../base/utf8.ts';
 import { headTail, headTailPlan } from './head-tail.ts';
-import type { HeadTailLimits, HeadTailView } from './head-tail.ts';
+import type { HeadTailText } from '../protocol/views.ts';
+import type { HeadTailLimits } from './head-tail.ts';
 
 const MARKER = /\n\n\.\.\. \[omitted (\d+) bytes\] \.\.\.\n\n/;
 const INLINE = / \.\.\. \[cut (\d+) bytes\] \.\.\. /g;
 
 /** The view as a caller makes it: fetch by the plan, then show. */
-function show(output: Buffer | string, limits: HeadTailLimits = {}): HeadTailView {
+function show(output: Buffer | string, limits: HeadTailLimits = {}): HeadTailText {
   const bytes = Buffer.from(output);
   const plan = headTailPlan(bytes.length, limits.maxBytes);
   const head = bytes.subarray(0, plan.headBytes);
@@ -17,12 +18,35 @@ function show(output: Buffer | string, limits: HeadTailLimits = {}): HeadTailVie
   return headTail({ head, tail, tailOffset: plan.tailOffset, totalBytes: bytes.length }, limits);
 }
 
-const words = fc.constantFrom('a', 'xyz ', 'é', '€uro', '😀', '\n', '\r', '\r\n', 'long'.repeat(40), '10%\r');
-const bits = fc.constantFrom([0xff], [0xe2, 0x82], [0x80, 0x80], [0xf0, 0x9f, 0x98], [0xef, 0xbb, 0xbf], [0]);
+const words = fc.constantFrom(
+  'a',
+  'xyz ',
+  'é',
+  '€uro',
+  '😀',
+  '\n',
+  '\r',
+  '\r\n',
+  'long'.repeat(40),
+  '10%\r',
+);
+const bits = fc.constantFrom(
+  [0xff],
+  [0xe2, 0x82],
+  [0x80, 0x80],
+  [0xf0, 0x9f, 0x98],
+  [0xef, 0xbb, 0xbf],
+  [0],
+);
 const outputs = fc
-  .array(fc.oneof({ weight: 4, arbitrary: words.map((word) => [...Buffer.from(word)]) }, bits), { maxLength: 120 })
+  .array(fc.oneof({ weight: 4, arbitrary: words.map((word) => [...Buffer.from(word)]) }, bits), {
+    maxLength: 120,
+  })
   .map((parts) => Buffer.from(parts.flat()));
-const limitsOf = fc.record({ maxBytes: fc.integer({ min: 64, max: 700 }), maxLineBytes: fc.integer({ min: 64, max: 300 }) });
+const limitsOf = fc.record({
+  maxBytes: fc.integer({ min: 64, max: 700 }),
+  maxLineBytes: fc.integer({ min: 64, max: 300 }),
+});
 
 describe('whole output', () => {
   test('[V6] what fits is shown whole, joined without a seam, and not called truncated', () => {
@@ -31,7 +55,12 @@ describe('whole output', () => {
       expect(show(output)).toEqual({ text: output });
       const bytes = Buffer.from(output);
       const half = Math.floor(size / 2);
-      const parts = { head: bytes.subarray(0, half), tail: bytes.subarray(half), tailOffset: half, totalBytes: size };
+      const parts = {
+        head: bytes.subarray(0, half),
+        tail: bytes.subarray(half),
+        tailOffset: half,
+        totalBytes: size,
+      };
       expect(headTail(parts)).toEqual({ text: output });
     }
   });
@@ -41,12 +70,19 @@ describe('whole output', () => {
       fc.property(outputs, fc.nat(), fc.nat(9), (bytes, place, overlap) => {
         const at = bytes.length === 0 ? 0 : place % bytes.length;
         const tailOffset = Math.max(0, at - overlap);
-        const parts = { head: bytes.subarray(0, at), tail: bytes.subarray(tailOffset), tailOffset, totalBytes: bytes.length };
+        const parts = {
+          head: bytes.subarray(0, at),
+          tail: bytes.subarray(tailOffset),
+          tailOffset,
+          totalBytes: bytes.length,
+        };
         const whole = decodeUtf8(bytes);
         const size = Buffer.byteLength(whole);
         const limits = { maxBytes: size, maxLineBytes: Math.max(64, size) };
         expect(headTail(parts, limits)).toEqual({ text: whole });
-        expect(size < 64 || headTail(parts, { ...limits, maxBytes: size - 1 }).truncated !== undefined).toBe(true);
+        expect(
+          size < 64 || headTail(parts, { ...limits, maxBytes: size - 1 }).truncated !== undefined,
+        ).toBe(true);
       }),
       { numRuns: 1000 },
     );
@@ -61,7 +97,11 @@ describe('omission', () => {
     expect(Buffer.byteLength(text)).toBeGreaterThan(32_700);
     expect(text.startsWith('1\n2\n3\n')).toBe(true);
     expect(text.endsWith('199999\n200000\n')).toBe(true);
-    expect(truncated).toMatchObject({ originalBytes: output.length, cutLines: 0, strategy: 'head_tail' });
+    expect(truncated).toMatchObject({
+      originalBytes: output.length,
+      cutLines: 0,
+      strategy: 'head_tail',
+    });
     expect(Number(MARKER.exec(text)?.[1])).toBe(truncated?.omittedBytes);
     expect((truncated?.retainedBytes ?? 0) + (truncated?.omittedBytes ?? 0)).toBe(output.length);
   });
@@ -70,7 +110,9 @@ describe('omission', () => {
     const { text, truncated } = show('x\n'.repeat(16_384) + 'y');
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(32_768);
     expect(text.endsWith('x\ny')).toBe(true);
-    expect(truncated?.omittedBytes).toBe(32_769 - (Buffer.byteLength(text) - (MARKER.exec(text)?.[0].length ?? 0)));
+    expect(truncated?.omittedBytes).toBe(
+      32_769 - (Buffer.byteLength(text) - (MARKER.exec(text)?.[0].length ?? 0)),
+    );
   });
 
   test('[V7] for any output: within the size, valid, both ends shown, every byte accounted for, the same each time', () => {
@@ -104,7 +146,9 @@ describe('omission', () => {
         const { text } = show(bytes, limits);
         const whole = decodeUtf8(bytes);
         let at = 0;
-        for (const part of text.split(/\n\n\.\.\. \[omitted \d+ bytes\] \.\.\.\n\n| \.\.\. \[cut \d+ bytes\] \.\.\. /)) {
+        for (const part of text.split(
+          /\n\n\.\.\. \[omitted \d+ bytes\] \.\.\.\n\n| \.\.\. \[cut \d+ bytes\] \.\.\. /,
+        )) {
           const found = whole.indexOf(part, at);
           expect(found).toBeGreaterThanOrEqual(at);
           at = found + part.length;
@@ -117,7 +161,12 @@ describe('omission', () => {
   test('[V7] a side that is short leaves its room to the other', () => {
     const long = Buffer.from('0123456789abcde\n'.repeat(4096));
     const few = Buffer.from('few\n');
-    const late = headTail({ head: few, tail: long, tailOffset: 1_000_000, totalBytes: 1_000_000 + long.length });
+    const late = headTail({
+      head: few,
+      tail: long,
+      tailOffset: 1_000_000,
+      totalBytes: 1_000_000 + long.length,
+    });
     expect(Buffer.byteLength(late.text)).toBeGreaterThan(32_700);
     const early = headTail({ head: long, tail: few, tailOffset: 1_000_000, totalBytes: 1_000_004 });
     expect(Buffer.byteLength(early.text)).toBeGreaterThan(32_700);
@@ -134,10 +183,26 @@ describe('omission', () => {
   test('[V8] bytes that are no longer kept count as omitted and are told apart', () => {
     const head = Buffer.from('begin €').subarray(0, 8);
     const tail = Buffer.from('😀 end').subarray(2);
-    const view = headTail({ head, tail, tailOffset: 5000, totalBytes: 5000 + tail.length, lostBytes: 4992 });
+    const view = headTail({
+      head,
+      tail,
+      tailOffset: 5000,
+      totalBytes: 5000 + tail.length,
+      lostBytes: 4992,
+    });
     expect(view.text).toBe('begin \n\n... [omitted 4996 bytes] ...\n\n end');
-    expect(view.truncated).toMatchObject({ omittedBytes: 4996, retainedBytes: 10, lostBytes: 4992 });
-    const none = headTail({ head: Buffer.alloc(0), tail: Buffer.from('end'), tailOffset: 7, totalBytes: 10, lostBytes: 7 });
+    expect(view.truncated).toMatchObject({
+      omittedBytes: 4996,
+      retainedBytes: 10,
+      lostBytes: 4992,
+    });
+    const none = headTail({
+      head: Buffer.alloc(0),
+      tail: Buffer.from('end'),
+      tailOffset: 7,
+      totalBytes: 10,
+      lostBytes: 7,
+    });
     expect(none.text).toBe('\n\n... [omitted 7 bytes] ...\n\nend');
   });
 });
@@ -196,7 +261,11 @@ describe('long lines', () => {
 test('[V10] the plan fetches each end once and never overlaps', () => {
   expect(headTailPlan(0)).toEqual({ headBytes: 0, tailOffset: 0, tailBytes: 0 });
   expect(headTailPlan(40_000)).toEqual({ headBytes: 32_768, tailOffset: 32_768, tailBytes: 7232 });
-  expect(headTailPlan(1_000_000, 100)).toEqual({ headBytes: 100, tailOffset: 999_900, tailBytes: 100 });
+  expect(headTailPlan(1_000_000, 100)).toEqual({
+    headBytes: 100,
+    tailOffset: 999_900,
+    tailBytes: 100,
+  });
 });
 
 test('[V10] parts far larger than the plan asks for cost time in proportion', () => {

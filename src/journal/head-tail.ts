@@ -5,7 +5,16 @@
 // omission between head and tail, or cut out of a long line; originalBytes = retainedBytes + omittedBytes + cutLineBytes.
 // A line ends at \n, \r or \r\n, so that each frame of a progress bar is a line of its own.
 
-import { cutEnd, cutStart, decodeUtf8, encodedLength, prefixWithin, suffixWithin } from '../base/utf8.ts';
+import { isUtf8 } from 'node:buffer';
+import {
+  cutEnd,
+  cutStart,
+  decodeUtf8,
+  encodedLength,
+  prefixWithin,
+  suffixWithin,
+} from '../base/utf8.ts';
+import type { HeadTailText, Truncation } from '../protocol/views.ts';
 
 export interface HeadTailInput {
   /** The first bytes of the output, up to the first missing one at most. */
@@ -24,26 +33,6 @@ export interface HeadTailLimits {
   readonly maxBytes?: number;
   /** Of one line as shown, without its line break; taken as 64 when smaller. */
   readonly maxLineBytes?: number;
-}
-
-export interface Truncation {
-  readonly originalBytes: number;
-  /** Bytes of the output that the text represents. */
-  readonly retainedBytes: number;
-  /** Left out between head and tail: the number in the marker. */
-  readonly omittedBytes: number;
-  /** Long lines that were cut in their middle, and what was cut out of them: the sum of their inline marks. */
-  readonly cutLines: number;
-  readonly cutLineBytes: number;
-  /** Of `omittedBytes`, no longer kept anywhere. */
-  readonly lostBytes: number;
-  readonly strategy: 'head_tail';
-}
-
-export interface HeadTailView {
-  readonly text: string;
-  /** Absent when the text is the whole output. */
-  readonly truncated?: Truncation;
 }
 
 export interface HeadTailPlan {
@@ -93,7 +82,7 @@ export function headTailPlan(totalBytes: number, maxBytes = DEFAULT_MAX_BYTES): 
   return { headBytes, tailOffset, tailBytes: totalBytes - tailOffset };
 }
 
-export function headTail(input: HeadTailInput, limits: HeadTailLimits = {}): HeadTailView {
+export function headTail(input: HeadTailInput, limits: HeadTailLimits = {}): HeadTailText {
   const maxBytes = limits.maxBytes ?? DEFAULT_MAX_BYTES;
   const maxLine = Math.max(limits.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES, SMALLEST_LINE_BYTES);
   const contiguous = input.tailOffset <= input.head.length;
@@ -127,7 +116,7 @@ function marker(omittedBytes: number): string {
   return `\n\n... [omitted ${omittedBytes} bytes] ...\n\n`;
 }
 
-function view(input: HeadTailInput, text: string, sides: readonly Side[]): HeadTailView {
+function view(input: HeadTailInput, text: string, sides: readonly Side[]): HeadTailText {
   const sum = (field: 'coveredBytes' | 'cutLines' | 'cutLineBytes'): number =>
     sides.reduce((total, side) => total + side[field], 0);
   const covered = sum('coveredBytes');
@@ -148,7 +137,7 @@ function view(input: HeadTailInput, text: string, sides: readonly Side[]): HeadT
 
 function fromStart(bytes: Buffer, room: Room): Side {
   const shown = new Shown(bytes, room.maxLine);
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const line = lineFrom(bytes, at);
     const left = room.bytes - shown.bytes;
     const open = room.open && line.end === bytes.length;
@@ -167,7 +156,7 @@ function fromStart(bytes: Buffer, room: Room): Side {
 
 function fromEnd(bytes: Buffer, room: Room): Side {
   const shown = new Shown(bytes, room.maxLine);
-  for (let next = bytes.length; next > 0; ) {
+  for (let next = bytes.length; next > 0;) {
     const line = lineBefore(bytes, next);
     const left = room.bytes - shown.bytes;
     const open = room.open && line.start === 0;
@@ -186,6 +175,8 @@ function fromEnd(bytes: Buffer, room: Room): Side {
 class Shown {
   bytes = 0;
   readonly #input: Buffer;
+  /** The usual case: every byte is shown as it is. */
+  readonly #clean: boolean;
   readonly #maxLine: number;
   readonly #parts: string[] = [];
   /** Neighbouring ranges are decoded as one. */
@@ -196,22 +187,20 @@ class Shown {
 
   constructor(input: Buffer, maxLine: number) {
     this.#input = input;
+    this.#clean = isUtf8(input);
     this.#maxLine = maxLine;
   }
 
   isLong(line: Line): boolean {
-    const length = line.end - line.start;
-    if (length > this.#maxLine) return true;
-    // A byte becomes three at most.
-    if (length * 3 <= this.#maxLine) return false;
-    return encodedLength(this.#input.subarray(line.start, line.end)) > this.#maxLine;
+    return (
+      line.end - line.start > this.#maxLine || this.#size(line.start, line.end) > this.#maxLine
+    );
   }
 
   /** Adds the line with its line break, cut when it is long; false when there is no room for it. */
   addLine(line: Line, room: number): boolean {
-    if (line.next - line.start > room && !this.isLong(line)) return false;
     if (!this.isLong(line)) {
-      if (encodedLength(this.#input.subarray(line.start, line.next)) > room) return false;
+      if (this.#size(line.start, line.next) > room) return false;
       this.add(line.start, line.next);
       return true;
     }
@@ -234,7 +223,7 @@ class Shown {
   }
 
   add(start: number, end: number): void {
-    this.bytes += encodedLength(this.#input.subarray(start, end));
+    this.bytes += this.#size(start, end);
     this.#covered += end - start;
     if (this.#range?.end === start) this.#range.end = end;
     else if (this.#range?.start === end) this.#range.start = start;
@@ -255,8 +244,14 @@ class Shown {
     };
   }
 
+  /** As shown. */
+  #size(start: number, end: number): number {
+    return this.#clean ? end - start : encodedLength(this.#input.subarray(start, end));
+  }
+
   #flush(): void {
-    if (this.#range !== undefined) this.#parts.push(decodeUtf8(this.#input.subarray(this.#range.start, this.#range.end)));
+    if (this.#range !== undefined)
+      this.#parts.push(decodeUtf8(this.#input.subarray(this.#range.start, this.#range.end)));
     this.#range = undefined;
   }
 }

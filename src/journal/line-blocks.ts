@@ -74,7 +74,10 @@ export class LineBlocks {
     const parts = [this.#held];
     let size = this.#held.length;
     while (size < BLOCK_BYTES && this.#at < this.#to) {
-      const answer = await this.#source.read(this.#at, Math.min(BLOCK_BYTES - size, this.#to - this.#at));
+      const answer = await this.#source.read(
+        this.#at,
+        Math.min(BLOCK_BYTES - size, this.#to - this.#at),
+      );
       const offset = Math.min(answer?.offset ?? this.#to, this.#to);
       const bytes = answer?.bytes.subarray(0, this.#to - offset) ?? Buffer.alloc(0);
       if (offset > this.#at) {
@@ -128,7 +131,14 @@ export class LineBlocks {
     this.#held = this.#held.subarray(advance);
     this.offset = offset + advance;
     if (!more) this.lineStart = this.offset;
-    return { offset, bytes, lineStart, next: offset + Math.max(length, advance), more, open: false };
+    return {
+      offset,
+      bytes,
+      lineStart,
+      next: offset + Math.max(length, advance),
+      more,
+      open: false,
+    };
   }
 
   /** What is left before a jump is a line; at the end of the source it is the line that may still grow. */

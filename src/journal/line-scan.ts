@@ -71,11 +71,18 @@ function scanPiece(input: ScanInput, find: Find): LineHit[] {
     const text = decodeUtf8(input.bytes.subarray(0, cutEnd(input.bytes, end)));
     return visible(text, input.raw, true);
   };
-  const text = goesOn ? upTo(input.bytes.length) : visible(decodeUtf8(input.bytes), input.raw, input.unfinished);
+  const text = goesOn
+    ? upTo(input.bytes.length)
+    : visible(decodeUtf8(input.bytes), input.raw, input.unfinished);
   const found = find(text, input.skipBytes > 0 ? upTo(input.skipBytes).length : 0);
   if (found === undefined) return [];
   // What touches the end of the piece might end otherwise there; the next piece sees it with what follows.
-  if (goesOn && found.index + found.length === text.length && found.index >= upTo(input.settledBytes).length) return [];
+  if (
+    goesOn &&
+    found.index + found.length === text.length &&
+    found.index >= upTo(input.settledBytes).length
+  )
+    return [];
   return [hitOf(text, found, { start: 0, end: input.bytes.length })];
 }
 
@@ -124,7 +131,11 @@ function visible(line: string, raw: boolean, unfinished: boolean): string {
 
 function hitOf(text: string, found: Found, place: { start: number; end: number }): LineHit {
   const match = text.slice(found.index, found.index + found.length);
-  return { ...place, line: detached(around(text, found)), match: detached(limitText(match, SHOWN_BYTES)) };
+  return {
+    ...place,
+    line: detached(around(text, found)),
+    match: detached(limitText(match, SHOWN_BYTES)),
+  };
 }
 
 /** As much of the line around the match as may be shown, the match in its middle. */

@@ -7,11 +7,12 @@ import { builtFile } from '../base/built-file.ts';
 import type { Clock } from '../base/clock.ts';
 import { threadTimeNs } from '../base/thread-time.ts';
 import { HoldfastError } from '../protocol/errors.ts';
+import type { SearchResult } from '../protocol/views.ts';
 import type { ByteSource } from './byte-source.ts';
 import { scanLines } from './line-scan.ts';
 import type { LineHit, ScanInput, TextFinder } from './line-scan.ts';
 import { abortedError, Search } from './search.ts';
-import type { Scan, SearchResult } from './search.ts';
+import type { Scan } from './search.ts';
 import { planSearch } from './search-query.ts';
 import type { RegexPlan, SearchQuery } from './search-query.ts';
 import type { Begun, ScanAnswer, ScanJob } from './search-worker.ts';
@@ -57,7 +58,11 @@ export class Matcher {
     return this.#worker !== undefined;
   }
 
-  async search(source: ByteSource, query: SearchQuery, signal?: AbortSignal): Promise<SearchResult> {
+  async search(
+    source: ByteSource,
+    query: SearchQuery,
+    signal?: AbortSignal,
+  ): Promise<SearchResult> {
     if (this.#closed) throw closedError();
     const plan = planSearch(query);
     const { finder } = plan;
@@ -69,13 +74,20 @@ export class Matcher {
   /** Ends the worker; searches that need it fail. Resolves when every thread is gone. */
   async close(): Promise<void> {
     this.#closed = true;
-    const tasks = [...(this.#current === undefined ? [] : [this.#current]), ...this.#queue.splice(0)];
+    const tasks = [
+      ...(this.#current === undefined ? [] : [this.#current]),
+      ...this.#queue.splice(0),
+    ];
     this.#dropWorker();
     for (const task of tasks) task.reject(closedError());
     await Promise.all(this.#ending);
   }
 
-  #scan(regex: RegexPlan, input: ScanInput, signal: AbortSignal | undefined): Promise<readonly LineHit[]> {
+  #scan(
+    regex: RegexPlan,
+    input: ScanInput,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly LineHit[]> {
     if (this.#closed) return Promise.reject(closedError());
     if (signal?.aborted === true) return Promise.reject(abortedError());
     this.#lastId += 1;
@@ -127,15 +139,21 @@ export class Matcher {
 
   #problem(task: Task, end: JobEnd): Error {
     const details = { pattern: task.regex.source };
-    const slow = (message: string): Error => new HoldfastError('pattern_too_slow', message, details);
+    const slow = (message: string): Error =>
+      new HoldfastError('pattern_too_slow', message, details);
     if (end.kind === 'slow') {
-      return slow(`The pattern took more than ${this.#blockBudgetMs} ms for ${task.input.bytes.length} bytes of text.`);
+      return slow(
+        `The pattern took more than ${this.#blockBudgetMs} ms for ${task.input.bytes.length} bytes of text.`,
+      );
     }
-    if (end.kind === 'failed') return end.outOfMemory ? slow('The pattern needs too much memory.') : end.error;
+    if (end.kind === 'failed')
+      return end.outOfMemory ? slow('The pattern needs too much memory.') : end.error;
     if ('hits' in end.answer) return new Error('A search worker answered twice.');
     const { problem, message } = end.answer;
     if (problem === 'too_large') return new HoldfastError('pattern_invalid', message, details);
-    return problem === 'too_deep' ? slow(`The pattern needs too much memory: ${message}`) : new Error(message);
+    return problem === 'too_deep'
+      ? slow(`The pattern needs too much memory: ${message}`)
+      : new Error(message);
   }
 
   #dropWorker(): void {
@@ -173,10 +191,18 @@ class SearchThread {
     });
     this.#worker.on('message', (answer: ScanAnswer) => this.#finish({ kind: 'answer', answer }));
     this.#worker.on('error', (error: Error & { code?: string }) => {
-      this.#finish({ kind: 'failed', error, outOfMemory: error.code === 'ERR_WORKER_OUT_OF_MEMORY' });
+      this.#finish({
+        kind: 'failed',
+        error,
+        outOfMemory: error.code === 'ERR_WORKER_OUT_OF_MEMORY',
+      });
     });
     this.#worker.on('exit', () => {
-      this.#tell({ kind: 'failed', error: new Error('The search worker ended.'), outOfMemory: false });
+      this.#tell({
+        kind: 'failed',
+        error: new Error('The search worker ended.'),
+        outOfMemory: false,
+      });
     });
     this.#worker.unref();
   }
@@ -186,7 +212,9 @@ class SearchThread {
     this.#worker.ref();
     // A copy of its own: a view into a larger buffer would carry the whole of it along.
     const bytes = new Uint8Array(job.input.bytes);
-    this.#worker.postMessage({ ...job, input: { ...job.input, bytes } } satisfies ScanJob, [bytes.buffer]);
+    this.#worker.postMessage({ ...job, input: { ...job.input, bytes } } satisfies ScanJob, [
+      bytes.buffer,
+    ]);
     const postedAt = process.hrtime.bigint();
     const judge = (): void => {
       if (this.#job !== job.id) return;
@@ -194,7 +222,12 @@ class SearchThread {
       const leftMs = hasBegun ? budgetMs - this.#spentMs() : START_BUDGET_MS - msSince(postedAt);
       if (leftMs > 0) this.#timer = setTimeout(check, Math.min(leftMs, budgetMs));
       else if (hasBegun) this.#finish({ kind: 'slow' });
-      else this.#finish({ kind: 'failed', error: new Error('The search worker did not start.'), outOfMemory: false });
+      else
+        this.#finish({
+          kind: 'failed',
+          error: new Error('The search worker did not start.'),
+          outOfMemory: false,
+        });
     };
     // Timers come first in a turn of the loop: an answer that is already there gets its chance before the verdict.
     const check = (): void => void setImmediate(judge);
@@ -228,7 +261,8 @@ class SearchThread {
 }
 
 function textScan(finder: TextFinder): Scan {
-  return (input) => Promise.resolve(finder.mayContain(input.bytes, input.raw) ? scanLines(input, finder.find) : []);
+  return (input) =>
+    Promise.resolve(finder.mayContain(input.bytes, input.raw) ? scanLines(input, finder.find) : []);
 }
 
 function msSince(clock: bigint): number {

@@ -1,6 +1,7 @@
 // A search query: what may be asked, and the plan that is made of it once it has been checked.
 
 import { HoldfastError } from '../protocol/errors.ts';
+import type { SearchPosition } from '../protocol/views.ts';
 import { textFinder } from './line-scan.ts';
 import type { TextFinder } from './line-scan.ts';
 import type { PieceSize } from './line-blocks.ts';
@@ -22,15 +23,6 @@ export interface SearchQuery {
   readonly maxLineBytes?: number;
   /** Match on what was printed, control sequences included. */
   readonly raw?: boolean;
-}
-
-/** Where a search that follows another goes on: no line is missed, none is reported twice, nothing is read again. */
-export interface SearchPosition {
-  readonly offset: number;
-  /** Before `offset` when that lies inside a very long line. */
-  readonly lineStart: number;
-  /** The line is a hit of the search before. */
-  readonly reported: boolean;
 }
 
 export interface SearchPlan {
@@ -65,14 +57,23 @@ export function planSearch(query: SearchQuery): SearchPlan {
   const { pattern, context = 0, limit = DEFAULT_LIMIT } = query;
   if (pattern === '') throw new HoldfastError('pattern_invalid', 'The pattern is empty.');
   if (pattern.length > MAX_PATTERN_LENGTH) {
-    throw new HoldfastError('pattern_invalid', `The pattern is longer than ${MAX_PATTERN_LENGTH} characters.`);
+    throw new HoldfastError(
+      'pattern_invalid',
+      `The pattern is longer than ${MAX_PATTERN_LENGTH} characters.`,
+    );
   }
-  if (!within(context, 0, MAX_CONTEXT)) throw new HoldfastError('invalid_input', `context must be 0 to ${MAX_CONTEXT}.`);
-  if (!within(limit, 1, MAX_LIMIT)) throw new HoldfastError('invalid_input', `limit must be 1 to ${MAX_LIMIT}.`);
-  const bytes = Math.max(query.maxLineBytes ?? DEFAULT_LINE_BYTES, SMALLEST_LINE_BYTES);
+  if (!within(context, 0, MAX_CONTEXT))
+    throw new HoldfastError('invalid_input', `context must be 0 to ${MAX_CONTEXT}.`);
+  if (!within(limit, 1, MAX_LIMIT))
+    throw new HoldfastError('invalid_input', `limit must be 1 to ${MAX_LIMIT}.`);
+  const patternBytes = Buffer.byteLength(pattern);
+  const bytes = Math.max(
+    query.maxLineBytes ?? DEFAULT_LINE_BYTES,
+    SMALLEST_LINE_BYTES,
+    4 * patternBytes,
+  );
   // A match no longer than the overlap is found wherever the line is divided; twice, for colours inside it.
-  const wanted = Math.max(bytes / 8, 2 * Buffer.byteLength(pattern));
-  const overlap = Math.floor(Math.min(wanted, bytes / 2));
+  const overlap = Math.floor(Math.max(bytes / 8, 2 * patternBytes));
   return {
     finder: query.kind === 'text' ? textPlan(query) : regexPlan(query),
     from: query.from,
@@ -92,7 +93,10 @@ function within(value: number, least: number, most: number): boolean {
 
 function textPlan({ pattern, ignoreCase = false }: SearchQuery): SearchPlan['finder'] {
   if (pattern.includes('\n')) {
-    throw new HoldfastError('pattern_invalid', 'Matching is line by line: a text with a line break is never found.');
+    throw new HoldfastError(
+      'pattern_invalid',
+      'Matching is line by line: a text with a line break is never found.',
+    );
   }
   return { kind: 'text', text: textFinder(pattern, ignoreCase) };
 }
@@ -100,12 +104,16 @@ function textPlan({ pattern, ignoreCase = false }: SearchQuery): SearchPlan['fin
 function regexPlan({ pattern: source, ignoreCase = false }: SearchQuery): RegexPlan {
   const leadingRun = /^\.[*+]/.test(source);
   const flags = ignoreCase ? 'gi' : 'g';
-  if (compiles(source, `${flags}u`)) return { kind: 'regex', source, flags: `${flags}u`, leadingRun };
+  if (compiles(source, `${flags}u`))
+    return { kind: 'regex', source, flags: `${flags}u`, leadingRun };
   try {
     // Without "u" JavaScript forgives escapes that other dialects allow, as in "\-".
     void new RegExp(source, flags);
   } catch (thrown) {
-    throw new HoldfastError('pattern_invalid', thrown instanceof Error ? thrown.message : String(thrown));
+    throw new HoldfastError(
+      'pattern_invalid',
+      thrown instanceof Error ? thrown.message : String(thrown),
+    );
   }
   return { kind: 'regex', source, flags, leadingRun };
 }

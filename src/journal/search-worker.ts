@@ -15,7 +15,11 @@ export interface ScanJob {
 
 export type ScanAnswer =
   | { readonly id: number; readonly hits: readonly LineHit[] }
-  | { readonly id: number; readonly problem: 'too_large' | 'too_deep' | 'other'; readonly message: string };
+  | {
+      readonly id: number;
+      readonly problem: 'too_large' | 'too_deep' | 'other';
+      readonly message: string;
+    };
 
 /** What was begun last: [0] number of the job, [1] time on the monotonic clock, [2] time of the thread, [3] its number. */
 export type Begun = BigInt64Array<SharedArrayBuffer>;
@@ -50,10 +54,15 @@ function answer(job: ScanJob): ScanAnswer {
 }
 
 function finder({ regex }: ScanJob): Find {
-  const expression = new RegExp(regex.leadingRun ? `${RUN_START}${regex.source}` : regex.source, regex.flags);
+  const expression = new RegExp(
+    regex.leadingRun ? `${RUN_START}${regex.source}` : regex.source,
+    regex.flags,
+  );
   const here = new RegExp(regex.source, regex.flags.replace('g', 'y'));
   return (text, from) => {
-    const found = (regex.leadingRun && from > 0 ? match(here, text, from) : null) ?? match(expression, text, from);
+    const found =
+      (regex.leadingRun && from > 0 ? match(here, text, from) : null) ??
+      match(expression, text, from);
     return found === null ? undefined : { index: found.index, length: found[0].length };
   };
 }

@@ -5,7 +5,7 @@ import { systemClock } from '../base/clock.ts';
 import type { ByteSource } from './byte-source.ts';
 import { foldCase } from './line-scan.ts';
 import { Matcher } from './matcher.ts';
-import type { SearchHit, SearchResult } from './search.ts';
+import type { SearchHit, SearchResult } from '../protocol/views.ts';
 import type { SearchQuery } from './search-query.ts';
 
 const matcher = new Matcher({ clock: systemClock });
@@ -49,8 +49,12 @@ class MemorySource implements ByteSource {
   }
 }
 
-function find(output: Buffer | string | ByteSource, query: Partial<SearchQuery> & { pattern: string }): Promise<SearchResult> {
-  const source = typeof output === 'string' || Buffer.isBuffer(output) ? new MemorySource(output) : output;
+function find(
+  output: Buffer | string | ByteSource,
+  query: Partial<SearchQuery> & { pattern: string },
+): Promise<SearchResult> {
+  const source =
+    typeof output === 'string' || Buffer.isBuffer(output) ? new MemorySource(output) : output;
   return matcher.search(source, { kind: 'text', ...query });
 }
 
@@ -85,7 +89,19 @@ describe('hits', () => {
   });
 
   test('[S1] what is found does not depend on how the bytes are handed out', async () => {
-    const unit = fc.constantFrom('a', 'b', 'ab', '\n', '\r\n', '€', '😀', '\x1b[31m', '\x1b]0;ab\x07', '\x1b]', 'Ab');
+    const unit = fc.constantFrom(
+      'a',
+      'b',
+      'ab',
+      '\n',
+      '\r\n',
+      '€',
+      '😀',
+      '\x1b[31m',
+      '\x1b]0;ab\x07',
+      '\x1b]',
+      'Ab',
+    );
     await fc.assert(
       fc.asyncProperty(
         fc.array(unit, { maxLength: 60 }),
@@ -116,9 +132,16 @@ describe('hits', () => {
   test('[S2] colours, links and titles do not hide a match, unless what was printed is asked for', async () => {
     const output = '\x1b[1mer\x1b[31mror\x1b[0m: \x1b]8;;http://x\x1b\\disk\x1b]8;;\x1b\\ full\n';
     const [hit] = (await find(output, { pattern: 'error: disk full' })).hits;
-    expect(hit).toMatchObject({ line: 'error: disk full', match: 'error: disk full', offset: 0, endOffset: output.length - 1 });
+    expect(hit).toMatchObject({
+      line: 'error: disk full',
+      match: 'error: disk full',
+      offset: 0,
+      endOffset: output.length - 1,
+    });
     expect((await find(output, { pattern: 'error', raw: true })).hits).toEqual([]);
-    expect((await find(output, { pattern: '\x1b[31mror', raw: true })).hits[0]?.match).toBe('\x1b[31mror');
+    expect((await find(output, { pattern: '\x1b[31mror', raw: true })).hits[0]?.match).toBe(
+      '\x1b[31mror',
+    );
     expect((await find(output, { pattern: 'http://x' })).hits).toEqual([]);
   });
 
@@ -130,12 +153,15 @@ describe('hits', () => {
 
   test('[S3] case is ignored without shifting the match', async () => {
     const output = 'İstanbul STRASSE ΟΔΟΣ x\n';
-    expect((await find(output, { pattern: 'strasse', ignoreCase: true })).hits[0]?.match).toBe('STRASSE');
+    expect((await find(output, { pattern: 'strasse', ignoreCase: true })).hits[0]?.match).toBe(
+      'STRASSE',
+    );
     expect((await find(output, { pattern: 'οδοσ', ignoreCase: true })).hits[0]?.match).toBe('ΟΔΟΣ');
     expect((await find(output, { pattern: 'strasse' })).hits).toEqual([]);
     for (let code = 0; code <= 0x10ffff; code += 1) {
       const char = String.fromCodePoint(code);
-      if (foldCase(char).length !== char.length) throw new Error(`U+${code.toString(16)} changes its length`);
+      if (foldCase(char).length !== char.length)
+        throw new Error(`U+${code.toString(16)} changes its length`);
     }
   });
 
@@ -152,8 +178,14 @@ describe('hits', () => {
     const long = 'x'.repeat(4000);
     const [hit] = (await find(`${long}\n`, { pattern: long.slice(0, 3000), context: 1 })).hits;
     expect(Buffer.byteLength(hit?.match ?? '')).toBe(2048);
-    const neighbours = await find(`${long}BEFORE\nhit\nAFTER${long}\n`, { pattern: 'hit', context: 1 });
-    for (const line of [...(neighbours.hits[0]?.before ?? []), ...(neighbours.hits[0]?.after ?? [])]) {
+    const neighbours = await find(`${long}BEFORE\nhit\nAFTER${long}\n`, {
+      pattern: 'hit',
+      context: 1,
+    });
+    for (const line of [
+      ...(neighbours.hits[0]?.before ?? []),
+      ...(neighbours.hits[0]?.after ?? []),
+    ]) {
       expect(Buffer.byteLength(line)).toBeLessThanOrEqual(2048);
     }
     expect(neighbours.hits[0]?.before[0]?.endsWith('BEFORE')).toBe(true);
@@ -173,7 +205,9 @@ describe('hits', () => {
     const late = await find(lines.join('\n'), { pattern: '999', context: 20, limit: 1000 });
     for (const hit of late.hits) {
       const index = indexOf.get(hit.line) ?? -1;
-      expect([...hit.before, hit.line, ...hit.after]).toEqual(lines.slice(Math.max(0, index - 20), index + 21));
+      expect([...hit.before, hit.line, ...hit.after]).toEqual(
+        lines.slice(Math.max(0, index - 20), index + 21),
+      );
     }
   });
 });
@@ -210,8 +244,20 @@ describe('long lines', () => {
       for (let place = 880; place < 1040; place += 1) {
         const line = `${'y'.repeat(place)}${needle}${'z'.repeat(3000)}`;
         const query = { pattern: patterns[index] ?? '', maxLineBytes: 1024 };
-        expect([place, offsets(await find(new MemorySource(line, 100), query))]).toEqual([place, [0]]);
+        expect([place, offsets(await find(new MemorySource(line, 100), query))]).toEqual([
+          place,
+          [0],
+        ]);
       }
+    }
+  });
+
+  test('[S6] the longest pattern is found wherever the pieces of its line meet', async () => {
+    const pattern = 'é'.repeat(4095) + 'x';
+    for (let place = 0; place < 80_000; place += 4001) {
+      const line = `${'y'.repeat(place)}${pattern}${'z'.repeat(50_000)}`;
+      const query = { pattern, maxLineBytes: 1024 };
+      expect([place, offsets(await find(line, query))]).toEqual([place, [0]]);
     }
   });
 
@@ -235,7 +281,9 @@ describe('long lines', () => {
     };
     const before = process.memoryUsage().rss;
     const result = await find(source, { pattern: 'NEEDLE', ignoreCase: true, context: 2 });
-    expect(result.hits.map(({ offset, endOffset, match }) => [offset, endOffset, match])).toEqual([[0, size, 'NEEDLE']]);
+    expect(result.hits.map(({ offset, endOffset, match }) => [offset, endOffset, match])).toEqual([
+      [0, size, 'NEEDLE'],
+    ]);
     expect(result.resume.lineStart).toBe(0);
     expect(size - result.resume.offset).toBeLessThan(70_000);
     expect(largest - before).toBeLessThan(80 * 1024 * 1024);
@@ -252,7 +300,9 @@ describe('going on', () => {
       seen.push(...result.hits.map((hit) => hit.line));
       if (!result.truncated) break;
       expect(result.hits.length).toBe(7);
-      expect(result.hits.at(-1)?.after.length).toBe(result.searchedTo === output.length ? 0 : Math.min(2, 50 - seen.length));
+      expect(result.hits.at(-1)?.after.length).toBe(
+        result.searchedTo === output.length ? 0 : Math.min(2, 50 - seen.length),
+      );
       from = result.searchedTo;
     }
     expect(seen).toEqual(output.split('\n'));
@@ -263,7 +313,11 @@ describe('going on', () => {
     const first = await find(output, { pattern: 'hit', limit: 1 });
     expect(first).toMatchObject({ searchedTo: 300_004, resumeFrom: 300_004, truncated: true });
     const second = await find(output, { pattern: 'hit', limit: 1, resume: first.resume });
-    expect(second).toMatchObject({ searchedTo: 300_012, truncated: false, hits: [{ offset: 300_004 }] });
+    expect(second).toMatchObject({
+      searchedTo: 300_012,
+      truncated: false,
+      hits: [{ offset: 300_004 }],
+    });
   });
 
   test('[S7] an answer is never larger than a few megabytes: it then ends like at a limit', async () => {
@@ -285,20 +339,40 @@ describe('going on', () => {
       searchedTo: 114,
       truncated: true,
     });
-    expect((await find(new MemorySource().drop(10).add('a'), { pattern: 'a' })).missedBytes).toBe(10);
+    expect((await find(new MemorySource().drop(10).add('a'), { pattern: 'a' })).missedBytes).toBe(
+      10,
+    );
     const lostEnd = await find(new MemorySource('partial').drop(10), { pattern: 'partial' });
-    expect(lostEnd).toMatchObject({ missedBytes: 10, searchedTo: 17, resumeFrom: 17, hits: [{ endOffset: 7 }] });
+    expect(lostEnd).toMatchObject({
+      missedBytes: 10,
+      searchedTo: 17,
+      resumeFrom: 17,
+      hits: [{ endOffset: 7 }],
+    });
   });
 
   test('[S8] a range is searched as if nothing else existed', async () => {
     const result = await find('aaa\nbab\naaa', { pattern: 'a', from: 4, to: 6, context: 1 });
-    expect(result.hits).toMatchObject([{ offset: 4, endOffset: 6, line: 'ba', before: [], after: [] }]);
+    expect(result.hits).toMatchObject([
+      { offset: 4, endOffset: 6, line: 'ba', before: [], after: [] },
+    ]);
     expect(result).toMatchObject({ searchedFrom: 4, searchedTo: 6, resumeFrom: 4 });
     expect(await find('aaa', { pattern: 'a', from: 9 })).toMatchObject({ hits: [], searchedTo: 9 });
   });
 
   test('[S9] searching after each growth reports every matching line once, split at every byte', async () => {
-    const unit = fc.constantFrom('needle', 'nee', 'dle', '\n', '\x1b[31m', '\x1b]0;x', '\x07', '€', 'x'.repeat(700));
+    const unit = fc.constantFrom(
+      'needle',
+      'needle\n',
+      'nee',
+      'dle',
+      '\n',
+      '\x1b[31m',
+      '\x1b]0;x',
+      '\x07',
+      '€',
+      'x'.repeat(700),
+    );
     await fc.assert(
       fc.asyncProperty(
         fc.array(unit, { maxLength: 14 }),
@@ -327,6 +401,15 @@ describe('going on', () => {
     );
   });
 
+  test('[S9] a line that was reported while incomplete does not hide the line behind it', async () => {
+    const source = new MemorySource('needle');
+    const first = await find(source, { pattern: 'needle', limit: 1 });
+    expect(first.resume).toEqual({ offset: 0, lineStart: 0, reported: true });
+    source.add(' one\nneedle two\nneedle three\n');
+    const second = await find(source, { pattern: 'needle', limit: 1, resume: first.resume });
+    expect(second).toMatchObject({ hits: [{ line: 'needle two' }], truncated: true });
+  });
+
   test('[S9] a search after a growth reads what is new and the incomplete line, not more', async () => {
     const source = new MemorySource(`${'x'.repeat(99)}\n`.repeat(10_000));
     const first = await find(source, { pattern: 'ready', limit: 1 });
@@ -339,7 +422,9 @@ describe('going on', () => {
     const third = await find(source, { pattern: 'ready', limit: 1, resume: second.resume });
     expect(third.hits).toMatchObject([{ offset: 1_000_000, line: 'ready on port 80' }]);
     expect(source.reads).toBe(2);
-    expect((await find(source, { pattern: 'ready', limit: 1, from: second.resumeFrom })).hits.length).toBe(1);
+    expect(
+      (await find(source, { pattern: 'ready', limit: 1, from: second.resumeFrom })).hits.length,
+    ).toBe(1);
   });
 
   test('[S9] a line that grows for ever is not searched from its start each time', async () => {
@@ -359,16 +444,26 @@ describe('going on', () => {
 describe('limits', () => {
   test('[S10] a query that cannot be answered says why', async () => {
     await expect(find('x', { pattern: '' })).rejects.toMatchObject({ code: 'pattern_invalid' });
-    await expect(find('x', { pattern: 'x'.repeat(4097) })).rejects.toMatchObject({ code: 'pattern_invalid' });
+    await expect(find('x', { pattern: 'x'.repeat(4097) })).rejects.toMatchObject({
+      code: 'pattern_invalid',
+    });
     await expect(find('x', { pattern: 'a\nb' })).rejects.toMatchObject({ code: 'pattern_invalid' });
-    await expect(find('x', { pattern: 'a', context: 21 })).rejects.toMatchObject({ code: 'invalid_input' });
-    await expect(find('x', { pattern: 'a', limit: 1001 })).rejects.toMatchObject({ code: 'invalid_input' });
-    await expect(find('x', { pattern: 'a', limit: 0 })).rejects.toMatchObject({ code: 'invalid_input' });
+    await expect(find('x', { pattern: 'a', context: 21 })).rejects.toMatchObject({
+      code: 'invalid_input',
+    });
+    await expect(find('x', { pattern: 'a', limit: 1001 })).rejects.toMatchObject({
+      code: 'invalid_input',
+    });
+    await expect(find('x', { pattern: 'a', limit: 0 })).rejects.toMatchObject({
+      code: 'invalid_input',
+    });
   });
 
   test('[S10] a search that is given up ends as aborted', async () => {
     const given = AbortSignal.abort();
-    await expect(matcher.search(new MemorySource('x'), { kind: 'text', pattern: 'x' }, given)).rejects.toMatchObject({
+    await expect(
+      matcher.search(new MemorySource('x'), { kind: 'text', pattern: 'x' }, given),
+    ).rejects.toMatchObject({
       code: 'aborted',
     });
   });

@@ -3,38 +3,13 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { HoldfastError } from '../protocol/errors.ts';
+import type { SearchHit, SearchResult } from '../protocol/views.ts';
 import type { ByteSource } from './byte-source.ts';
 import { BLOCK_BYTES, LineBlocks } from './line-blocks.ts';
 import type { LineBlock } from './line-blocks.ts';
 import { contextLine } from './line-scan.ts';
 import type { LineHit, ScanInput } from './line-scan.ts';
-import type { SearchPlan, SearchPosition } from './search-query.ts';
-
-export interface SearchHit {
-  /** Start of the line. */
-  readonly offset: number;
-  /** Its end, before the line break. */
-  readonly endOffset: number;
-  /** Without control sequences unless the query is `raw`; at most 2048 bytes, the match in the middle. */
-  readonly line: string;
-  readonly match: string;
-  readonly before: readonly string[];
-  readonly after: readonly string[];
-}
-
-export interface SearchResult {
-  readonly hits: readonly SearchHit[];
-  readonly searchedFrom: number;
-  /** Everything before has been searched, the incomplete last line included. */
-  readonly searchedTo: number;
-  /** Start of the incomplete last line, or `searchedTo` when there is none. */
-  readonly resumeFrom: number;
-  readonly resume: SearchPosition;
-  /** Bytes in between that are no longer kept. */
-  readonly missedBytes: number;
-  /** The limit was reached before the end. */
-  readonly truncated: boolean;
-}
+import type { SearchPlan } from './search-query.ts';
 
 export type Scan = (input: ScanInput) => Promise<readonly LineHit[]>;
 
@@ -122,7 +97,14 @@ export class Search {
     const offset = hit.start === 0 ? block.lineStart : block.offset + hit.start;
     const before = context > 0 ? this.#before(block, hit.start, offset) : [];
     const after = block.more ? [] : this.#linesFrom(block, hit.end + 1, context);
-    const draft = { offset, endOffset: block.offset + hit.end, line: hit.line, match: hit.match, before, after };
+    const draft = {
+      offset,
+      endOffset: block.offset + hit.end,
+      line: hit.line,
+      match: hit.match,
+      before,
+      after,
+    };
     this.#hits.push(draft);
     this.#reported = offset;
     if (after.length < context) this.#waiting.push(draft);
@@ -131,7 +113,10 @@ export class Search {
     this.#full = this.#hits.length >= limit || this.#resultBytes >= MAX_RESULT_BYTES;
     if (!this.#full || block.more) return;
     const inside = hit.end < block.bytes.length;
-    this.#stop = { at: inside ? draft.endOffset + 1 : block.next, missedBytes: this.#blocks.missedBytes };
+    this.#stop = {
+      at: inside ? draft.endOffset + 1 : block.next,
+      missedBytes: this.#blocks.missedBytes,
+    };
   }
 
   /** The hit in a long line learns where its line ends. */
@@ -170,7 +155,7 @@ export class Search {
 
   #linesFrom(block: LineBlock, start: number, count: number): string[] {
     const lines: string[] = [];
-    for (let at = start; lines.length < count && at <= block.bytes.length; ) {
+    for (let at = start; lines.length < count && at <= block.bytes.length;) {
       const found = block.bytes.indexOf(LF, at);
       const end = found < 0 ? block.bytes.length : found;
       lines.push(contextLine(block.bytes.subarray(at, end), this.#plan.raw, block.more));
@@ -180,9 +165,13 @@ export class Search {
   }
 
   /** The last lines that end before `start`, which is the start of a line or one behind the end. */
-  #linesBefore(block: LineBlock, start: number, count: number): { lineStart: number; text: string }[] {
+  #linesBefore(
+    block: LineBlock,
+    start: number,
+    count: number,
+  ): { lineStart: number; text: string }[] {
     const lines: { lineStart: number; text: string }[] = [];
-    for (let end = start - 1; lines.length < count && end >= 0; ) {
+    for (let end = start - 1; lines.length < count && end >= 0;) {
       // A negative place to begin would count from the end.
       const at = end === 0 ? 0 : block.bytes.lastIndexOf(LF, end - 1) + 1;
       const text = contextLine(block.bytes.subarray(at, end), this.#plan.raw, block.more);
@@ -195,8 +184,13 @@ export class Search {
   #result(searchedFrom: number): SearchResult {
     const { offset, lineStart, missedBytes } = this.#blocks;
     const stop = this.#stop !== undefined && this.#stop.at < this.#to ? this.#stop : undefined;
-    const end = { offset, lineStart, reported: lineStart < this.#to && lineStart === this.#reported };
-    const resume = stop === undefined ? end : { offset: stop.at, lineStart: stop.at, reported: false };
+    const end = {
+      offset,
+      lineStart,
+      reported: lineStart < this.#to && lineStart === this.#reported,
+    };
+    const resume =
+      stop === undefined ? end : { offset: stop.at, lineStart: stop.at, reported: false };
     return {
       hits: this.#hits,
       searchedFrom,

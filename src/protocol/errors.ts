@@ -29,6 +29,7 @@ export const errors = {
   id_taken: row(409, REFUSED, 4, 'Choose another id, or leave it out to be given one.'),
   key_conflict: row(409, REFUSED, 4, 'Use a new idempotency key for a different start.'),
   not_running: row(409, REFUSED, 4, 'It has ended; read its output or start it again.'),
+  still_running: row(409, REFUSED, 4, 'End it first, or remove it with "force".'),
   stdin_closed: row(409, REFUSED, 4, 'Start it with stdin "pipe" or as a terminal, and write before closing stdin.'),
   not_a_terminal: row(409, REFUSED, 4, 'Only a process started with streams "pty" has a size.'),
   program_not_found: row(422, FAILED, 127, 'Check the name and the PATH that the process is given.'),

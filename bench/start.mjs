@@ -1,0 +1,97 @@
+// Starting `sh -c true` and knowing how it ended: through the keeper's socket, and by Node alone, in turns.
+
+import { spawn } from 'node:child_process';
+import { OWNER, finished, runThrough, waitFor } from './support/keeper.mjs';
+import { atLeast, atMost, told } from './support/rows.mjs';
+import { inFlight, median, timed } from './support/statistics.mjs';
+
+const TURNS = 400;
+const WARM_UP = 100;
+const CROWD = 1000;
+const CROWD_ROUNDS = 3;
+const AT_ONCE = 8;
+
+export async function run(context) {
+  const keeper = await context.openKeeper();
+  const { link } = keeper;
+  let lastId = 0;
+  const ways = {
+    raw: rawTrue,
+    keeper: () => runThrough(link, { command: 'true' }),
+    closed: () => runThrough(link, { command: 'true' }, 'closed'),
+    pipelined: () => pipelinedTrue(link, `true-${++lastId}`),
+  };
+  try {
+    const samples = await takeTurns(ways, context);
+    const p50 = Object.fromEntries(Object.entries(samples).map(([way, each]) => [way, median(each)]));
+    const rates = await crowds(ways, context);
+    const perSecond = { raw: median(rates.raw), keeper: median(rates.keeper) };
+    const ofRaw = (way) => (samples[way].length > 0 ? p50[way] / p50.raw : Number.NaN);
+    const times = (way) => `${p50[way].toFixed(2)} ms against ${p50.raw.toFixed(2)} ms raw`;
+    return [
+      atMost('start, then wait for exit: p50 of raw spawn until close', ofRaw('keeper'), 'times', 0.8, times('keeper')),
+      told('the same, waiting for closed', ofRaw('closed'), 'times', times('closed')),
+      told('the same, both calls sent at once (own id)', ofRaw('pipelined'), 'times', pipelinedNote(samples, times)),
+      atLeast(
+        `${CROWD} with ${AT_ONCE} in flight: starts per second of raw`,
+        median(rates.keeper.map((rate, round) => rate / rates.raw[round])),
+        'times',
+        1.8,
+        `${perSecond.keeper.toFixed(0)} /s against ${perSecond.raw.toFixed(0)} /s raw`,
+      ),
+    ];
+  } finally {
+    await keeper.stop();
+  }
+}
+
+async function takeTurns(ways, context) {
+  const samples = Object.fromEntries(Object.keys(ways).map((way) => [way, []]));
+  const refused = new Set();
+  for (let turn = -WARM_UP; turn < TURNS; turn += 1) {
+    if (turn === 0) context.progress('in turns');
+    for (const [way, work] of Object.entries(ways)) {
+      if (refused.has(way)) continue;
+      try {
+        const ms = await timed(work);
+        if (turn >= 0) samples[way].push(ms);
+      } catch (error) {
+        // Only this way may be impossible: whoever answers the wait must know a start that is under way.
+        if (way !== 'pipelined' || error.code !== 'not_found') throw error;
+        refused.add(way);
+        samples[way].length = 0;
+      }
+    }
+  }
+  return samples;
+}
+
+async function crowds(ways, context) {
+  const rates = { raw: [], keeper: [] };
+  for (let round = 0; round < CROWD_ROUNDS; round += 1) {
+    context.progress(`${CROWD} starts, round ${round + 1}`);
+    for (const way of ['raw', 'keeper']) {
+      rates[way].push((CROWD * 1000) / (await timed(() => inFlight(CROWD, AT_ONCE, ways[way]))));
+    }
+  }
+  return rates;
+}
+
+function rawTrue() {
+  return new Promise((resolve, reject) => {
+    const child = spawn('sh', ['-c', 'true'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    child.stdout.on('data', () => undefined);
+    child.stderr.on('data', () => undefined);
+    child.once('error', reject).once('close', (code) => (code === 0 ? resolve() : reject(new Error(`exit ${code}`))));
+  });
+}
+
+async function pipelinedTrue(link, id) {
+  const started = link.start(OWNER, { command: 'true', id });
+  const [ended] = await Promise.all([waitFor(link, id, 'exit'), started]);
+  finished(ended);
+}
+
+function pipelinedNote(samples, times) {
+  return samples.pipelined.length > 0 ? times('pipelined') : 'refused: not_found, the start is still under way';
+}

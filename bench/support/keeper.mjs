@@ -1,0 +1,79 @@
+// A keeper of the bench's own: a temporary home, and nothing left of it afterwards.
+
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectKeeper } from '../../dist/index.js';
+
+export const OWNER = 'bench';
+
+const PROBE = new URL('./probe.mjs', import.meta.url).pathname;
+const LONGEST_STOP_MS = 60_000;
+
+/** `profile`: a folder for the keeper's CPU profile, written when it leaves. */
+export async function openKeeper({ profile, limits } = {}) {
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+  const socket = join(home, 'probe.sock');
+  const probe = { BENCH_PROBE: socket, ...(profile !== undefined && { BENCH_PROFILE: profile }) };
+  const env = { ...process.env, ...probe, NODE_OPTIONS: `--import=${PROBE}` };
+  const keeperArgs = ['--idle-ms', '60000', ...(limits ? ['--limits', JSON.stringify(limits)] : [])];
+  const link = await connectKeeper({ home, env, keeperArgs });
+  const { pid } = link.keeper;
+  const journals = join(home, 'journals');
+  return {
+    link,
+    pid,
+    /** The keeper's memory and CPU time after a forced collection. */
+    memory: () => memoryOver(socket),
+    /** As the keeper itself tells it, without forcing anything. */
+    rssBytes: async () => (await link.health(OWNER, {})).rssBytes,
+    journals: () => folderUse(journals),
+    async stop() {
+      await link.stop();
+      for (let left = LONGEST_STOP_MS; existsSync(`/proc/${pid}`) && left > 0; left -= 10) await sleep(10);
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Starts it, waits for one condition, and makes sure that it went well. */
+export async function runThrough(link, spec, kind = 'exit') {
+  const { process } = await link.start(OWNER, spec);
+  return finished(await waitFor(link, process.id, kind));
+}
+
+export async function waitFor(link, id, kind) {
+  const { met } = await link.wait(OWNER, { waits: [{ id, for: [{ kind }] }] });
+  return met[0].process;
+}
+
+export function finished(process) {
+  const { outcome } = process;
+  if (outcome?.kind !== 'exit' || outcome.code !== 0) {
+    throw new Error(`${process.command} ended with ${JSON.stringify(outcome)}`);
+  }
+  return process;
+}
+
+function memoryOver(path) {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    connect(path)
+      .on('data', (chunk) => (text += chunk))
+      .on('end', () => resolve(JSON.parse(text)))
+      .on('error', reject);
+  });
+}
+
+function folderUse(folder) {
+  let bytes = 0;
+  let files = 0;
+  for (const name of readdirSync(folder)) {
+    files += 1;
+    // Removed meanwhile by retention.
+    bytes += statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
+  }
+  return { bytes, files };
+}

@@ -1,0 +1,90 @@
+// Waiting: how soon after a child's write its waiter has the answer, and what five thousand waiters cost.
+
+import { decodeRecords } from '../dist/index.js';
+import { OWNER, waitFor } from './support/keeper.mjs';
+import { KiB, told, under } from './support/rows.mjs';
+import { median, nowMs, percentile, timed } from './support/statistics.mjs';
+
+const STAMPS_PROGRAM = new URL('./programs/stamps.mjs', import.meta.url).pathname;
+const STAMPS = 500;
+const PAUSE_MS = 8;
+const WAITERS = 5000;
+
+export async function run(context) {
+  const keeper = await context.openKeeper();
+  try {
+    context.progress('growth, by wait');
+    const byWait = await awakenings(keeper.link, waitForGrowth);
+    context.progress('growth, by read');
+    const byRead = await awakenings(keeper.link, (link, at) => readPage(link, at, 60_000));
+    const crowd = await parkCrowd(keeper, context);
+    const spread = (samples) => `p90 ${percentile(samples, 0.9).toFixed(2)}, p99 ${percentile(samples, 0.99).toFixed(2)} ms`;
+    return [
+      under("child's write to the waiter's answer, p50", median(byWait), 'ms', 1, spread(byWait)),
+      told('the same by a waiting read, the bytes with it', median(byRead), 'ms', spread(byRead)),
+      under(`${WAITERS} parked waiters: keeper RSS each`, crowd.rssEach, 'bytes', 4 * KiB, crowd.note),
+      under(`${WAITERS} parked waiters: keeper heap each`, crowd.heapEach, 'bytes', 4 * KiB, 'after a forced collection'),
+      told('the exit of their process to the last of the answers', crowd.answeredMs, 'ms', 'sent by the keeper, parsed by the client'),
+    ];
+  } finally {
+    await keeper.stop();
+  }
+}
+
+/** Milliseconds from each stamp to the moment at which somebody who waited knew that there was something. */
+async function awakenings(link, waitForMore) {
+  const argv = [process.execPath, STAMPS_PROGRAM, String(STAMPS), String(PAUSE_MS)];
+  const { process: started } = await link.start(OWNER, { argv });
+  const at = { id: started.id, after: started.seq };
+  const samples = [];
+  while (samples.length < STAMPS) {
+    const answer = await waitForMore(link, at);
+    const answeredMs = nowMs();
+    const page = answer.records === undefined ? await readPage(link, at) : answer;
+    at.after = page.nextAfter;
+    const events = Array.from(decodeRecords(page.records));
+    const text = Buffer.concat(events.filter(({ kind }) => kind === 'output').map(({ data }) => data)).toString();
+    const [first, ...rest] = text.split('\n').filter(Boolean);
+    if (first === undefined) throw new Error('the program ended early');
+    samples.push(answeredMs - Number(first) / 1e6);
+    // Printed after the answer was on its way: nobody waited for these.
+    samples.length += 0 * rest.length;
+    if (page.end) break;
+    if (events.some(({ kind }) => kind === 'exited')) break;
+  }
+  await waitFor(link, at.id, 'closed');
+  return samples;
+}
+
+async function waitForGrowth(link, { id, after }) {
+  return link.wait(OWNER, { waits: [{ id, for: [{ kind: 'growth', after }] }] });
+}
+
+async function readPage(link, { id, after }, waitMs) {
+  return link.read(OWNER, { id, after, ...(waitMs !== undefined && { waitMs }) });
+}
+
+async function parkCrowd(keeper, context) {
+  const { link } = keeper;
+  const { process: sleeper } = await link.start(OWNER, { argv: ['sleep', '600'] });
+  const before = await keeper.memory();
+  context.progress(`parking ${WAITERS} waiters`);
+  const waits = Array.from({ length: WAITERS }, () => waitFor(link, sleeper.id, 'exit'));
+  while ((await link.health(OWNER, {})).parkedWaits < WAITERS);
+  const untouched = await keeper.rssBytes();
+  const parked = await keeper.memory();
+  const answeredMs = await timed(async () => {
+    await link.signal(OWNER, { id: sleeper.id, signal: 'KILL' });
+    const ended = await Promise.all(waits);
+    if (!ended.every(({ outcome }) => outcome.signal === 'SIGKILL')) throw new Error('a waiter was told something else');
+  });
+  const { parkedWaits } = await link.health(OWNER, {});
+  if (parkedWaits !== 0) throw new Error(`${parkedWaits} waiters are left`);
+  const each = (after, from) => (after - from) / WAITERS;
+  return {
+    rssEach: each(parked.rss, before.rss),
+    heapEach: each(parked.heapUsed + parked.external, before.heapUsed + before.external),
+    note: `after a forced collection; ${(each(untouched, before.rss) / KiB).toFixed(2)} KiB before it`,
+    answeredMs,
+  };
+}

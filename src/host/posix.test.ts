@@ -1,0 +1,112 @@
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import { loadPosix, type Posix, posixProblem } from './posix.ts';
+import { PosixError } from './posix-library.ts';
+
+const isLoaded = () =>
+  Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/koffi/'));
+
+function posix(): Posix {
+  const loaded = loadPosix();
+  if (!loaded) throw new Error(posixProblem());
+  return loaded;
+}
+
+function errnoOf(call: () => unknown): string {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof PosixError) return error.errno;
+    throw error;
+  }
+  return 'no error';
+}
+
+test('[P19] the foreign library is loaded when it is first asked for, once', () => {
+  expect(isLoaded()).toBe(false);
+  expect(loadPosix()).toBe(loadPosix());
+  expect(isLoaded()).toBe(true);
+  expect(posixProblem()).toBeUndefined();
+});
+
+test('[P19] a failed call carries the name of its error', () => {
+  expect(errnoOf(() => posix().duplicate(9999))).toBe('EBADF');
+  expect(errnoOf(() => posix().readableBytes(9999))).toBe('EBADF');
+  expect(errnoOf(() => posix().readNow(9999, Buffer.alloc(1)))).toBe('EBADF');
+  expect(errnoOf(() => posix().wait(1))).toBe('ECHILD');
+  expect(errnoOf(() => posix().openProcess(4_194_304))).toBe('ESRCH');
+  expect(errnoOf(() => posix().openProcess(0))).toBe('EINVAL');
+  expect(errnoOf(() => posix().terminalMode(openPipeEnd()))).toBe('ENOTTY');
+  const missing = {
+    file: '/nowhere',
+    argv: ['x'],
+    env: [],
+    cwd: '/',
+    stdio: { output: 1, errors: 2 },
+  };
+  expect(errnoOf(() => posix().spawn(missing))).toBe('ENOENT');
+});
+
+function openPipeEnd(): number {
+  const [read, write] = posix().pipe();
+  closeSync(write);
+  queueMicrotask(() => closeSync(read));
+  return read;
+}
+
+test('[P19] what a pipe holds and whether it has ended is known without reading it', () => {
+  const [read, write] = posix().pipe();
+  expect(posix().readableBytes(read)).toBe(0);
+  expect(posix().atEnd(read)).toBe(false);
+  writeSync(write, 'hello');
+  expect(posix().readableBytes(read)).toBe(5);
+  closeSync(write);
+  expect(posix().atEnd(read)).toBe(false);
+  const buffer = Buffer.alloc(10);
+  expect(posix().readNow(read, buffer)).toBe(5);
+  expect(buffer.toString('utf8', 0, 5)).toBe('hello');
+  expect(posix().atEnd(read)).toBe(true);
+  expect(posix().readNow(read, buffer)).toBe(0);
+  closeSync(read);
+});
+
+test('[P19] a terminal that nobody holds has ended, one that somebody holds has nothing now', () => {
+  const { master, name } = posix().openTerminal();
+  const device = openSync(name, 'r+');
+  const buffer = Buffer.alloc(10);
+  expect(posix().readNow(master, buffer)).toBeUndefined();
+  writeSync(device, 'last');
+  closeSync(device);
+  expect(posix().atEnd(master)).toBe(false);
+  expect(posix().readNow(master, buffer)).toBe(4);
+  expect(posix().atEnd(master)).toBe(true);
+  expect(posix().readNow(master, buffer)).toBe(0);
+  closeSync(master);
+});
+
+test('[P19] a pipe can be made larger', () => {
+  const [read, write] = posix().pipe();
+  expect(posix().setPipeSize(read, 262_144)).toBe(262_144);
+  closeSync(read);
+  closeSync(write);
+});
+
+test('[P20] a lock belongs to one open file until it is closed', () => {
+  const path = join(tmpdir(), `holdfast-lock-${process.pid}`);
+  const [first, second] = [openSync(path, 'w'), openSync(path, 'w')];
+  expect(posix().tryLock(first)).toBe(true);
+  expect(posix().tryLock(second)).toBe(false);
+  closeSync(first);
+  posix().lock(second);
+  const third = openSync(path, 'w');
+  expect(posix().tryLock(third)).toBe(false);
+  closeSync(second);
+  expect(posix().tryLock(third)).toBe(true);
+  closeSync(third);
+  rmSync(path);
+});

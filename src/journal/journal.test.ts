@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest';
+import { FakeClock } from '../../test/support/fake-clock.ts';
+import { makeJournal, outputOf, readAll, reopen } from '../../test/support/journals.ts';
+import { MemoryDisk } from '../../test/support/memory-disk.ts';
+import { readPage, readRange } from './reader.ts';
+
+const started = { kind: 'started', body: { pid: 1 } } as const;
+const exited = { kind: 'exited', body: { outcome: { kind: 'exit', code: 0 } } } as const;
+
+describe('journal', () => {
+  it('[J1] numbers events from 1 without a hole and keeps their order, bytes and times', async () => {
+    const clock = new FakeClock();
+    const { journal } = makeJournal({ clock });
+    journal.append(started);
+    clock.advance(5);
+    journal.output('stdout', Buffer.from('one'));
+    journal.output('stderr', Buffer.from('two'));
+    journal.append(exited);
+    clock.wallOffsetMs -= 3_600_000;
+    journal.output('stderr', Buffer.from([0xff, 0x00]));
+    journal.appendClosed({});
+    await journal.visible();
+    const { events, missed } = await readAll(journal);
+    expect(missed).toEqual([]);
+    expect(events.map((event) => [event.seq, event.kind, event.offset])).toEqual([
+      [1, 'started', 0],
+      [2, 'output', 0],
+      [3, 'output', 3],
+      [4, 'exited', 6],
+      [5, 'output', 6],
+      [6, 'closed', 8],
+    ]);
+    expect(events[1]).toMatchObject({ stream: 'stdout', data: Buffer.from('one'), atUs: 5000 });
+    expect(events[4]).toMatchObject({ stream: 'stderr', data: Buffer.from([0xff, 0x00]), atUs: 5000 });
+  });
+
+  it('[J2] joins output that arrives in one turn into one event, and never across streams or 64 KiB', async () => {
+    const { journal } = makeJournal();
+    for (let index = 0; index < 100; index += 1) journal.output('merged', Buffer.from('x'));
+    journal.output('stderr', Buffer.from('y'));
+    journal.output('merged', Buffer.alloc(100_000, 'z'));
+    await journal.visible();
+    const { events } = await readAll(journal, 1024 * 1024);
+    const sizes = events.map((event) => (event.kind === 'output' ? event.data.length : 0));
+    expect(sizes).toEqual([100, 1, 65_536, 34_464]);
+  });
+
+  it('[J3] shows an event only after it has been written', async () => {
+    const disk = new MemoryDisk();
+    const { journal } = makeJournal({ disk });
+    journal.append(started);
+    expect(journal.visibleSeq).toBe(0);
+    journal.flush();
+    expect(journal.visibleSeq).toBe(1);
+    const held = Array.from(disk.files.values(), (file) => file.bytes);
+    expect(Buffer.concat(held).includes('"pid":1')).toBe(true);
+  });
+
+  it('[J4] wakes every listener once per growth and forgets one that stopped', async () => {
+    const { journal } = makeJournal();
+    let first = 0;
+    let second = 0;
+    const stop = journal.onGrowth(() => (first += 1));
+    journal.onGrowth(() => (second += 1));
+    journal.output('merged', Buffer.from('a'));
+    journal.output('merged', Buffer.from('b'));
+    await journal.visible();
+    stop();
+    journal.output('merged', Buffer.from('c'));
+    await journal.visible();
+    expect([first, second]).toEqual([1, 2]);
+  });
+
+  it('[J5] reads a page after any number within its budget, always at least one event', async () => {
+    const { journal } = makeJournal();
+    for (let index = 0; index < 300; index += 1) {
+      journal.output(index % 2 === 0 ? 'stdout' : 'stderr', Buffer.from(`line ${index}\n`));
+    }
+    await journal.visible();
+    const whole = (await readAll(journal)).events;
+    expect(whole).toHaveLength(300);
+    for (const maxBytes of [1, 100, 5000]) {
+      const { events, missed } = await readAll(journal, maxBytes);
+      expect(missed).toEqual([]);
+      expect(events).toEqual(whole);
+    }
+    const page = await readPage(journal, { after: 300, maxBytes: 10 });
+    expect([page.records.length, page.nextAfter]).toEqual([0, 300]);
+    expect((await readPage(journal, { after: 299, maxBytes: 10 })).nextAfter).toBe(300);
+  });
+
+  it('[J6] reads any byte range of the output, over events and segments', async () => {
+    const { journal } = makeJournal({ limits: { journalBytes: 64 * 1024 * 1024 }, poolBytes: 64 * 1024 });
+    const whole = Buffer.alloc(9 * 1024 * 1024);
+    for (let at = 0; at < whole.length; at += 4) whole.writeUInt32LE(at, at);
+    for (let at = 0; at < whole.length; at += 100_000) {
+      journal.output('merged', whole.subarray(at, at + 100_000));
+      await journal.visible();
+    }
+    for (const [offset, length] of [[0, 10], [4_194_300, 20], [1, 3_000_000], [whole.length - 5, 100]] as const) {
+      const parts: Buffer[] = [];
+      for (let at = offset; at < Math.min(offset + length, whole.length); ) {
+        const found = await readRange(journal, at, offset + length - at);
+        expect(found?.offset).toBe(at);
+        parts.push(found?.bytes ?? Buffer.alloc(0));
+        at += found?.bytes.length ?? Infinity;
+      }
+      expect(Buffer.concat(parts).equals(whole.subarray(offset, offset + length))).toBe(true);
+    }
+    expect(await readRange(journal, whole.length, 10)).toBeUndefined();
+  });
+
+  it('[J7] keeps the first part and the newest, drops whole segments between, and says exactly what is missing', async () => {
+    const disk = new MemoryDisk();
+    const limits = { journalBytes: 2 * 1024 * 1024, journalHeadBytes: 512 * 1024 };
+    const { journal, usage } = makeJournal({ disk, limits });
+    const total = 8 * 1024 * 1024;
+    const chunk = 50_000;
+    const whole = Buffer.alloc(total);
+    for (let at = 0; at < total; at += 4) whole.writeUInt32LE(at, at);
+    for (let at = 0; at < total; at += chunk) {
+      journal.output('merged', whole.subarray(at, at + chunk));
+      await journal.visible();
+      expect(disk.bytes).toBeLessThanOrEqual(limits.journalBytes);
+    }
+    const { events, missed } = await readAll(journal);
+    expect(usage.bytes).toBe(disk.bytes);
+    expect(missed).toHaveLength(1);
+    const [gap] = missed;
+    const held = outputOf(events);
+    expect(gap?.reason).toBe('limit');
+    expect(held.length + (gap?.bytes ?? 0)).toBe(total);
+    expect(held.length).toBeGreaterThan(1.5 * 1024 * 1024);
+    const before = events.filter((event) => event.seq < (gap?.fromSeq ?? 0));
+    const headBytes = outputOf(before).length;
+    expect(headBytes).toBeGreaterThan(300 * 1024);
+    expect(held.subarray(0, headBytes).equals(whole.subarray(0, headBytes))).toBe(true);
+    expect(held.subarray(headBytes).equals(whole.subarray(total - (held.length - headBytes)))).toBe(true);
+    const inside = await readPage(journal, { after: (gap?.fromSeq ?? 0) + 3, maxBytes: 100_000, offset: headBytes + 777 });
+    expect(inside.missed?.bytes).toBe((gap?.bytes ?? 0) - 777);
+  });
+
+  it('[J8] finds a finished journal again from its last record, with everything in it', async () => {
+    const disk = new MemoryDisk();
+    const { journal } = makeJournal({ disk });
+    journal.append(started);
+    journal.output('merged', Buffer.from('hello'));
+    journal.append(exited);
+    journal.appendClosed({ facts: { id: 'p1' } });
+    await journal.visible();
+    journal.release();
+    expect(disk.openFiles).toBe(0);
+    const again = reopen(disk);
+    expect(again.found).toMatchObject({ kind: 'finished', seq: 4, closed: { bytes: 5, facts: { id: 'p1' } } });
+    expect(await readAll(again.journal)).toEqual(await readAll(journal));
+  });
+
+  it('[J9] refuses to append after the end', async () => {
+    const { journal } = makeJournal();
+    journal.appendClosed({});
+    expect(() => journal.append(exited)).toThrow('after the journal was closed');
+    expect(() => journal.output('merged', Buffer.from('x'))).toThrow('after the journal was closed');
+  });
+
+  it('[J10] goes on numbering after an unfinished journal', async () => {
+    const disk = new MemoryDisk();
+    const { journal } = makeJournal({ disk });
+    journal.append(started);
+    journal.output('pty', Buffer.from('half'));
+    await journal.visible();
+    journal.release();
+    const { found } = reopen(disk);
+    expect(found).toMatchObject({ kind: 'unfinished', seq: 2, offset: 4, started: { pid: 1 }, tornBytes: 0 });
+  });
+});

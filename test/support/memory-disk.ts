@@ -1,0 +1,102 @@
+// A disk in memory that behaves like the real one, can be copied, cut and damaged at will, and fails when told to.
+
+import type { Disk } from '../../src/base/disk.ts';
+
+interface OpenFile {
+  readonly path: string;
+  readonly file: { bytes: Buffer };
+}
+
+export class MemoryDisk implements Disk {
+  readonly files = new Map<string, { bytes: Buffer }>();
+  /** Bytes it still takes before it is full: then a write is short first and fails afterwards, as the kernel does it. */
+  room = Infinity;
+  /** Thrown by every write while set. */
+  failure: string | undefined;
+  private readonly open = new Map<number, OpenFile>();
+  private lastFd = 100;
+
+  create(path: string): number {
+    if (this.failure !== undefined) throw errno(this.failure);
+    if (this.files.has(path)) throw errno('EEXIST');
+    this.files.set(path, { bytes: Buffer.alloc(0) });
+    return this.openRead(path);
+  }
+
+  openRead(path: string): number {
+    const file = this.files.get(path);
+    if (!file) throw errno('ENOENT');
+    this.lastFd += 1;
+    this.open.set(this.lastFd, { path, file });
+    return this.lastFd;
+  }
+
+  writeSync(fd: number, bytes: Buffer): number {
+    if (this.failure !== undefined) throw errno(this.failure);
+    const taken = Math.min(bytes.length, this.room);
+    if (taken === 0 && bytes.length > 0) throw errno('ENOSPC');
+    const { file } = this.at(fd);
+    file.bytes = Buffer.concat([file.bytes, bytes.subarray(0, taken)]);
+    this.room -= taken;
+    return taken;
+  }
+
+  async write(fd: number, parts: readonly Buffer[]): Promise<number> {
+    return this.writeSync(fd, Buffer.concat(parts as Buffer[]));
+  }
+
+  async read(fd: number, into: Buffer, position: number): Promise<number> {
+    return this.readSync(fd, into, position);
+  }
+
+  readSync(fd: number, into: Buffer, position: number): number {
+    return this.at(fd).file.bytes.copy(into, 0, position);
+  }
+
+  truncate(fd: number, size: number): void {
+    const { file } = this.at(fd);
+    file.bytes = file.bytes.subarray(0, size);
+  }
+
+  cut(path: string, size: number): void {
+    const file = this.files.get(path);
+    if (file) file.bytes = file.bytes.subarray(0, size);
+  }
+
+  size(fd: number): number {
+    return this.at(fd).file.bytes.length;
+  }
+
+  async sync(): Promise<void> {
+    if (this.failure !== undefined) throw errno(this.failure);
+  }
+
+  close(fd: number): void {
+    if (!this.open.delete(fd)) throw errno('EBADF');
+  }
+
+  remove(path: string): void {
+    this.room += this.files.get(path)?.bytes.length ?? 0;
+    this.files.delete(path);
+  }
+
+  get openFiles(): number {
+    return this.open.size;
+  }
+
+  get bytes(): number {
+    let sum = 0;
+    for (const file of this.files.values()) sum += file.bytes.length;
+    return sum;
+  }
+
+  private at(fd: number): OpenFile {
+    const found = this.open.get(fd);
+    if (!found) throw errno('EBADF');
+    return found;
+  }
+}
+
+function errno(code: string): Error {
+  return Object.assign(new Error(`${code}: made to fail`), { code });
+}
