@@ -14,7 +14,10 @@ const steps = [
 
 for (const [name, file, ...args] of steps) {
   process.stdout.write(`\n== ${name}\n`);
-  const done = spawnSync(process.execPath, [join(root, 'node_modules', file), ...args], { cwd: root, stdio: 'inherit' });
+  const done = spawnSync(process.execPath, [join(root, 'node_modules', file), ...args], {
+    cwd: root,
+    stdio: 'inherit',
+  });
   if (done.status !== 0) {
     process.stderr.write(`holdfast: "${name}" failed.\n`);
     process.exit(1);

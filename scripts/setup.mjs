@@ -2,7 +2,16 @@
 // Does nothing, quickly, when both are already current. Uses only what Node itself brings.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -10,10 +19,17 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
-  fail(`Holdfast needs Node 20.19 or newer; this is ${process.versions.node}. Install a newer Node and try again.`);
+  fail(
+    `Holdfast needs Node 20.19 or newer; this is ${process.versions.node}. Install a newer Node and try again.`,
+  );
 }
 
-current('dependencies', join(root, 'node_modules', '.holdfast-installed'), dependencyPrint(), install);
+current(
+  'dependencies',
+  join(root, 'node_modules', '.holdfast-installed'),
+  dependencyPrint(),
+  install,
+);
 current('build', join(root, 'dist', '.holdfast-built'), sourcePrint(), build);
 
 function current(what, stampFile, print, bring) {
@@ -48,11 +64,15 @@ function npm() {
 function run([file, ...first], rest) {
   const done = spawnSync(file, [...first, ...rest], { cwd: root, stdio: ['ignore', 2, 2] });
   if (done.error) fail(`${file} could not be started: ${done.error.message}`);
-  if (done.status !== 0) fail(`${[file, ...first, ...rest].join(' ')} ended with ${done.status ?? done.signal}`);
+  if (done.status !== 0)
+    fail(`${[file, ...first, ...rest].join(' ')} ended with ${done.status ?? done.signal}`);
 }
 
 function dependencyPrint() {
-  return createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).update(process.version).digest('hex');
+  return createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .update(process.version)
+    .digest('hex');
 }
 
 function sourcePrint() {

@@ -5,7 +5,14 @@ export { connectKeeper, type ConnectOptions } from './keeper/connect.ts';
 export type { KeeperLink } from './keeper/link.ts';
 export { errors, HoldfastError, type ErrorCode } from './protocol/errors.ts';
 export type { ProcessEvent, Stream } from './protocol/event.ts';
-export { EVERYONE, type Completion, type HostApi, type Met, type Owner, type Page } from './protocol/host-api.ts';
+export {
+  EVERYONE,
+  type Completion,
+  type HostApi,
+  type Met,
+  type Owner,
+  type Page,
+} from './protocol/host-api.ts';
 export { defaultLimits, type Limits } from './protocol/limits.ts';
 export type { Condition, StartSpec } from './protocol/operations.ts';
 export type { Outcome, ProcessInfo, ProcessState } from './protocol/process.ts';

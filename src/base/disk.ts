@@ -65,6 +65,7 @@ export const systemDisk: Disk = {
 
 /** The errno name of a thrown file error, or undefined for anything else. */
 export function errnoOf(thrown: unknown): string | undefined {
-  if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') return thrown.code;
+  if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string')
+    return thrown.code;
   return undefined;
 }

@@ -101,19 +101,19 @@ export function limitText(text: string, maxBytes: number): string {
 
 /** Decodes pieces: joined, the answers are what decoding the joined pieces gives, wherever they were split. */
 export class Utf8Stream {
-  #rest: Uint8Array = new Uint8Array(0);
+  private rest: Uint8Array = new Uint8Array(0);
 
   push(bytes: Uint8Array): string {
-    const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    const all = this.rest.length === 0 ? bytes : Buffer.concat([this.rest, bytes]);
     const end = cutEnd(all);
-    this.#rest = Uint8Array.from(all.subarray(end));
+    this.rest = Uint8Array.from(all.subarray(end));
     return decodeUtf8(all.subarray(0, end));
   }
 
   /** What is left of a character that never became complete. */
   end(): string {
-    const text = decodeUtf8(this.#rest);
-    this.#rest = new Uint8Array(0);
+    const text = decodeUtf8(this.rest);
+    this.rest = new Uint8Array(0);
     return text;
   }
 }

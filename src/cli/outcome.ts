@@ -17,7 +17,7 @@ export function outcomeWords(outcome: Outcome): string {
     case 'exit':
       return `exit ${outcome.code}`;
     case 'signal':
-      return `${outcome.signal} by ${outcome.by}`;
+      return `${outcome.signal} ${sender(outcome.by)}`;
     case 'timeout':
       return `timeout after ${formatDuration(outcome.afterMs)}`;
     case 'oom':
@@ -47,11 +47,11 @@ export function endNote(outcome: Outcome): string | undefined {
     case 'exit':
       return undefined;
     case 'signal':
-      return `it was ended by ${outcome.signal}, sent by ${outcome.by}.`;
+      return `ended by ${outcome.signal}, sent ${sender(outcome.by)}.`;
     case 'timeout':
-      return `it was ended by its hard timeout after ${formatDuration(outcome.afterMs)}.`;
+      return `ended by its hard timeout after ${formatDuration(outcome.afterMs)}.`;
     case 'oom':
-      return 'it was ended by the kernel because memory ran out.';
+      return 'ended by the kernel because memory ran out.';
     case 'lost':
       return `how it ended is unknown: ${outcome.reason}.`;
   }
@@ -66,6 +66,11 @@ export function stateWords(process: ProcessInfo): string {
     ...(degraded === undefined ? [] : [`not stored: ${degraded}`]),
   ];
   return parts.join(', ');
+}
+
+/** The host says "outside" of a signal that nobody sent through it. */
+function sender(by: string): string {
+  return by === 'outside' ? 'from outside' : `by ${by}`;
 }
 
 function signalNumber(name: string): number {

@@ -53,6 +53,11 @@ export class Output {
     return this.send('stderr', `${this.fit('stderr', `holdfast: ${text}`)}\n`);
   }
 
+  /** After the "^C" that a terminal shows for the key. */
+  async breakLine(): Promise<void> {
+    if (this.options.stderr.isTTY === true) await this.send('stderr', '\n');
+  }
+
   /** Gives what was held back; to be called when no more bytes of a process come. */
   async finish(): Promise<void> {
     for (const sink of ['stdout', 'stderr'] as const) await this.send(sink, this.texts[sink].end());

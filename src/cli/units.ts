@@ -28,6 +28,15 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(hours / 24)}d ${hours % 24}h`;
 }
 
+/** One unit, rounded down: "0s", "59s", "4m", "23h", "5d". */
+export function formatAge(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`;
+  return `${Math.floor(seconds / 86_400)}d`;
+}
+
 /** "812 B", "1.2 KB", "64 MB": powers of 1024. */
 export function formatBytes(bytes: number): string {
   let amount = bytes;

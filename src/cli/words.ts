@@ -66,8 +66,7 @@ export class Words {
 
   wrong(problem: string): HoldfastError {
     const { name, usage } = this.command;
-    const message = `${name}: ${problem}. Usage: holdfast ${name} ${usage}`.trimEnd();
-    return new HoldfastError('invalid_input', message, { command: name });
+    return new HoldfastError('invalid_input', `${name}: ${problem}.`, { usage: `holdfast ${name} ${usage}`.trimEnd() });
   }
 
   private parse(args: readonly string[]) {

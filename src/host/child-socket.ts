@@ -77,40 +77,40 @@ export function stdinClosed(): HoldfastError {
 
 /** The writes of one child. */
 export class ChildInput {
-  readonly #socket: Socket;
-  #waiting = 0;
-  #ended = false;
+  private readonly socket: Socket;
+  private waiting = 0;
+  private ended = false;
 
   constructor(socket: Socket) {
-    this.#socket = socket;
+    this.socket = socket;
   }
 
   async write(bytes: Buffer): Promise<void> {
-    if (this.#ended || this.#socket.destroyed) throw stdinClosed();
+    if (this.ended || this.socket.destroyed) throw stdinClosed();
     if (bytes.length === 0) return;
-    this.#waiting += 1;
+    this.waiting += 1;
     try {
       await new Promise<void>((resolve, reject) => {
-        this.#socket.write(bytes, (error) => {
+        this.socket.write(bytes, (error) => {
           // Node reports the write that was under way as done when its socket is destroyed.
-          if (error || this.#socket.destroyed) reject(stdinClosed());
+          if (error || this.socket.destroyed) reject(stdinClosed());
           else resolve();
         });
       });
     } finally {
-      this.#waiting -= 1;
-      if (this.#ended && this.#waiting === 0) this.#socket.destroy();
+      this.waiting -= 1;
+      if (this.ended && this.waiting === 0) this.socket.destroy();
     }
   }
 
   /** Closes the pipe once everything written before has been taken. */
   end(): void {
-    this.#ended = true;
-    if (this.#waiting === 0) this.#socket.destroy();
+    this.ended = true;
+    if (this.waiting === 0) this.socket.destroy();
   }
 
   release(): void {
-    this.#ended = true;
-    this.#socket.destroy();
+    this.ended = true;
+    this.socket.destroy();
   }
 }

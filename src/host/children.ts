@@ -28,7 +28,10 @@ export class Children {
   constructor(options: ChildrenOptions) {
     const posix = options.kind === 'node' ? undefined : loadPosix();
     if (options.kind === 'posix' && !posix) {
-      throw new HoldfastError('unsupported', `System calls cannot be made here: ${posixProblem() ?? 'unknown'}.`);
+      throw new HoldfastError(
+        'unsupported',
+        `System calls cannot be made here: ${posixProblem() ?? 'unknown'}.`,
+      );
     }
     this.kind = posix ? 'posix' : 'node';
     this.adopts = posix !== undefined && options.adopts;
@@ -42,7 +45,9 @@ export class Children {
   start(plan: LaunchPlan, listener: ChildListener): Child | Promise<Child> {
     const told = this.withCause(listener);
     if (!this.tools) return startNodeChild(plan, told);
-    return plan.streams === 'pty' ? startPtyChild(plan, told, this.tools) : startPipeChild(plan, told, this.tools);
+    return plan.streams === 'pty'
+      ? startPtyChild(plan, told, this.tools)
+      : startPipeChild(plan, told, this.tools);
   }
 
   close(): void {
@@ -54,7 +59,9 @@ export class Children {
       output: (stream, bytes) => listener.output(stream, bytes),
       ended: () => listener.ended(),
       exited: (status: ExitStatus) =>
-        listener.exited(status.signal === 'SIGKILL' && this.oom.struck() ? { ...status, oom: true } : status),
+        listener.exited(
+          status.signal === 'SIGKILL' && this.oom.struck() ? { ...status, oom: true } : status,
+        ),
     };
   }
 }

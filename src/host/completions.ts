@@ -40,7 +40,8 @@ export class Completions {
     const readers = new Map<string, number[]>();
     for (const { serial, completion, acknowledgedBy } of this.entries.values()) {
       this.note({ type: 'completion', serial, completion });
-      for (const reader of acknowledgedBy) readers.set(reader, [...(readers.get(reader) ?? []), completion.number]);
+      for (const reader of acknowledgedBy)
+        readers.set(reader, [...(readers.get(reader) ?? []), completion.number]);
     }
     for (const [reader, numbers] of readers) this.note({ type: 'acknowledged', reader, numbers });
   }
@@ -72,7 +73,9 @@ export class Completions {
     const reader = readerName(owner, subscriber);
     const open = numbers.filter((number) => {
       const entry = this.entries.get(number);
-      return entry !== undefined && sees(owner, entry.completion) && !entry.acknowledgedBy.has(reader);
+      return (
+        entry !== undefined && sees(owner, entry.completion) && !entry.acknowledgedBy.has(reader)
+      );
     });
     if (open.length === 0) return 0;
     this.mark(reader, open);
@@ -99,7 +102,12 @@ export class Completions {
   }
 
   private put(serial: string, completion: Completion): void {
-    this.entries.set(completion.number, { serial, completion, acknowledgedBy: new Set() });
+    const known = this.entries.get(completion.number);
+    this.entries.set(completion.number, {
+      serial,
+      completion,
+      acknowledgedBy: known?.acknowledgedBy ?? new Set(),
+    });
     this.numbers.set(serial, completion.number);
     this.lastNumber = Math.max(this.lastNumber, completion.number);
   }

@@ -15,7 +15,11 @@ export type Verdict =
 export interface ConditionTools {
   readonly clock: Clock;
   /** Searches the output for the first hit, from a byte offset or from where an earlier search ended. */
-  search(process: HeldProcess, condition: TextCondition, from: { from: number } | { resume: SearchPosition }): Promise<SearchResult>;
+  search(
+    process: HeldProcess,
+    condition: TextCondition,
+    from: { from: number } | { resume: SearchPosition },
+  ): Promise<SearchResult>;
   /** Calls back whenever settling may have come nearer. */
   settling(process: HeldProcess, wake: () => void): () => void;
   /** A port the process or a descendant listens on: the one asked for, or any. */
@@ -34,14 +38,22 @@ const MET: Verdict = { met: true };
 const NEVER: Verdict = { met: false };
 const nothing = (): void => undefined;
 
-export function watch(process: HeldProcess, condition: Condition, tools: ConditionTools, wake: () => void): Watch {
+export function watch(
+  process: HeldProcess,
+  condition: Condition,
+  tools: ConditionTools,
+  wake: () => void,
+): Watch {
   switch (condition.kind) {
     case 'exit':
       return { look: () => (process.outcome ? MET : undefined), stop: nothing };
     case 'closed':
       return { look: () => (process.live ? undefined : MET), stop: nothing };
     case 'settled':
-      return { look: () => (process.settled ? MET : undefined), stop: tools.settling(process, wake) };
+      return {
+        look: () => (process.settled ? MET : undefined),
+        stop: tools.settling(process, wake),
+      };
     case 'growth':
       return { look: () => grown(process, condition.after), stop: nothing };
     case 'silence':
@@ -92,17 +104,22 @@ class SilenceWatch implements Watch {
 
 /**
  * The kernel tells nobody that a socket began to listen, so while someone waits for it the table is looked at again and
- * again: at first every 20 ms, later every 200 ms, and after every output.
+ * again: at first every 50 ms, later every 250 ms, and after every output. One look costs about 3 ms.
  */
 class PortWatch implements Watch {
   private cancel: (() => void) | undefined;
-  private pauseMs = 20;
+  private pauseMs = 50;
   private readonly process: HeldProcess;
   private readonly port: number | undefined;
   private readonly tools: ConditionTools;
   private readonly wake: () => void;
 
-  constructor(process: HeldProcess, port: number | undefined, tools: ConditionTools, wake: () => void) {
+  constructor(
+    process: HeldProcess,
+    port: number | undefined,
+    tools: ConditionTools,
+    wake: () => void,
+  ) {
     this.process = process;
     this.port = port;
     this.tools = tools;
@@ -117,7 +134,7 @@ class PortWatch implements Watch {
       this.cancel = undefined;
       this.wake();
     });
-    this.pauseMs = Math.min(200, this.pauseMs * 1.5);
+    this.pauseMs = Math.min(250, this.pauseMs * 1.5);
     return undefined;
   }
 
@@ -138,7 +155,12 @@ class TextWatch implements Watch {
   private readonly tools: ConditionTools;
   private readonly wake: () => void;
 
-  constructor(process: HeldProcess, condition: TextCondition, tools: ConditionTools, wake: () => void) {
+  constructor(
+    process: HeldProcess,
+    condition: TextCondition,
+    tools: ConditionTools,
+    wake: () => void,
+  ) {
     this.process = process;
     this.condition = condition;
     this.tools = tools;
@@ -176,7 +198,12 @@ class TextWatch implements Watch {
   }
 }
 
-export function metOf(process: HeldProcess, index: number, kind: Condition['kind'], verdict: Verdict): Met {
+export function metOf(
+  process: HeldProcess,
+  index: number,
+  kind: Condition['kind'],
+  verdict: Verdict,
+): Met {
   const hit = verdict.met ? verdict.hit : undefined;
   const port = verdict.met ? verdict.port : undefined;
   return {

@@ -32,7 +32,7 @@ export interface Family {
   readonly reapedAtTicks?: number;
 }
 
-export type SignalResult = 'sent' | 'gone' | 'not_ours' | 'not_permitted';
+export type Delivery = 'sent' | 'gone' | 'not_ours' | 'not_permitted';
 
 // Descriptors held at once while a large family is signalled.
 const batchSize = 256;
@@ -116,10 +116,10 @@ export async function findDescendants(family: Family): Promise<ProcessEntry[]> {
   const table = new Table();
   await inTurns(allPids(), (pid) => table.add(readEntry(pid)));
   const members = new Map<number, ProcessEntry>();
-  for (const entry of table.entries()) {
+  for (const entry of table.entries) {
     if (isInSession(family, entry)) table.collect(entry, members);
   }
-  let unsure = table.entries();
+  let unsure = table.entries;
   for (let turn = 0; unsure.length > 0 && turn < maxUnsureTurns; turn += 1) {
     const looked = unsure.filter((entry) => !members.has(entry.pid));
     const stillUnsure: ProcessEntry[] = [];
@@ -143,19 +143,15 @@ async function inTurns<T>(items: readonly T[], each: (item: T) => void): Promise
 
 /** What one walk over /proc saw, with everybody's children. */
 class Table {
-  readonly #entries: ProcessEntry[] = [];
-  readonly #children = new Map<number, ProcessEntry[]>();
+  readonly entries: ProcessEntry[] = [];
+  private readonly children = new Map<number, ProcessEntry[]>();
 
   add(entry: ProcessEntry | undefined): void {
     if (!isAlive(entry) || entry.isKernelThread || entry.pid === process.pid) return;
-    this.#entries.push(entry);
-    const siblings = this.#children.get(entry.parent);
+    this.entries.push(entry);
+    const siblings = this.children.get(entry.parent);
     if (siblings) siblings.push(entry);
-    else this.#children.set(entry.parent, [entry]);
-  }
-
-  entries(): readonly ProcessEntry[] {
-    return this.#entries;
+    else this.children.set(entry.parent, [entry]);
   }
 
   /** Adds a process and all below it. */
@@ -164,7 +160,7 @@ class Table {
     for (let entry = line.pop(); entry; entry = line.pop()) {
       if (into.has(entry.pid)) continue;
       into.set(entry.pid, entry);
-      line.push(...(this.#children.get(entry.pid) ?? []));
+      line.push(...(this.children.get(entry.pid) ?? []));
     }
   }
 }
@@ -202,7 +198,7 @@ export function signalPid(
   pid: number,
   signal: string,
   verify: (pid: number) => boolean,
-): SignalResult {
+): Delivery {
   const pidfd = openProcess(posix, pid);
   if (pidfd === undefined) return 'gone';
   try {
@@ -273,7 +269,7 @@ function openProcess(posix: Posix, pid: number): number | undefined {
   }
 }
 
-function send(posix: Posix, { pidfd }: Held, signal: string): SignalResult {
+function send(posix: Posix, { pidfd }: Held, signal: string): Delivery {
   try {
     posix.signalProcess(pidfd, signalNumber(signal));
     return 'sent';

@@ -2,7 +2,6 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { randomId } from '../base/ids.ts';
 import { decodeRecords } from '../protocol/record.ts';
 import { Journal, type JournalOptions } from '../journal/journal.ts';
 import { readPage } from '../journal/reader.ts';
@@ -14,12 +13,16 @@ import { Completions, type FeedNote } from './completions.ts';
 /** Far below the size at which a journal drops from its middle. */
 const REWRITE_BYTES = 8 * 1024 * 1024;
 
-export type FeedOptions = Omit<JournalOptions, 'place' | 'after'> & { readonly place: Omit<JournalOptions['place'], 'id'> };
+export type FeedOptions = Omit<JournalOptions, 'place' | 'after'> & {
+  readonly place: Omit<JournalOptions['place'], 'id'>;
+};
 
 export class FeedFile {
   readonly completions = new Completions();
   private readonly options: FeedOptions;
   private journal: Journal | undefined;
+  /** Each rewriting makes a journal with the next number, so that several left by a crash are replayed in their order. */
+  private generation = 0;
 
   constructor(options: FeedOptions) {
     this.options = options;
@@ -28,24 +31,24 @@ export class FeedFile {
   async open(): Promise<void> {
     const { folder, disk } = this.options.place;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const old = listJournals(folder);
+    const old = Array.from(listJournals(folder)).sort(([a], [b]) => (a < b ? -1 : 1));
     for (const [id, numbers] of old) {
-      const found = openJournal({ disk, folder, id, numbers });
-      const { segments } = found;
+      const { segments } = openJournal({ disk, folder, id, numbers });
       const seq = segments.at(-1)?.endSeq ?? 0;
       await this.replay(new EndedJournal(segments, { seq, offset: 0, lostBytes: 0 }));
+      this.generation = Math.max(this.generation, generationOf(id));
     }
-    this.rewrite();
-    // Only after the new file holds everything: a crash in between leaves both, and replaying both is harmless.
-    for (const [id, numbers] of old) this.removeAll(id, numbers);
+    // Only when the new file holds everything are the old ones needed no more.
+    if (!this.rewrite()) return;
+    for (const [id, numbers] of old)
+      for (const number of numbers) disk.remove(join(folder, segmentName(id, number)));
   }
 
   /** To be called now and then: keeps the file small. */
   tidy(): void {
     if ((this.journal?.bytesOnDisk ?? 0) < REWRITE_BYTES) return;
     const old = this.journal;
-    this.rewrite();
-    old?.remove();
+    if (this.rewrite()) old?.remove();
   }
 
   close(): void {
@@ -53,17 +56,20 @@ export class FeedFile {
     this.journal?.release();
   }
 
-  private rewrite(): void {
+  /** False when the disk does not take it now: it stays in memory and goes there later. */
+  private rewrite(): boolean {
     const { place, limits, clock, pool } = this.options;
-    const journal = new Journal({ place: { ...place, id: randomId() }, limits, clock, pool });
-    journal.open();
+    this.generation += 1;
+    const id = `feed-${String(this.generation).padStart(12, '0')}`;
+    const journal = new Journal({ place: { ...place, id }, limits, clock, pool });
     this.completions.recordTo(journal);
     journal.flush();
     this.journal = journal;
+    return journal.degraded === undefined && journal.visibleSeq === journal.seq;
   }
 
   private async replay(journal: EndedJournal): Promise<void> {
-    for (let after = 0; ; ) {
+    for (let after = 0; ;) {
       const page = await readPage(journal, { after, maxBytes: 1024 * 1024 });
       if (page.nextAfter === after) return;
       for (const event of decodeRecords(page.records)) {
@@ -72,9 +78,8 @@ export class FeedFile {
       after = page.nextAfter;
     }
   }
+}
 
-  private removeAll(id: string, numbers: readonly number[]): void {
-    const { disk, folder } = this.options.place;
-    for (const number of numbers) disk.remove(join(folder, segmentName(id, number)));
-  }
+function generationOf(id: string): number {
+  return Number(id.replace(/^feed-/, '')) || 0;
 }

@@ -241,7 +241,10 @@ export class HeldProcess implements ChildListener {
   private outcomeOf(status: ExitStatus): Outcome {
     if (this.timedOutAfterMs !== undefined)
       return { kind: 'timeout', afterMs: this.timedOutAfterMs, ...status };
-    if (status.signal === undefined) return { kind: 'exit', code: status.code ?? -1 };
+    if (status.code !== undefined) return { kind: 'exit', code: status.code };
+    // Somebody else took the status: it is not known, and nothing is made up.
+    if (status.signal === undefined)
+      return { kind: 'lost', reason: 'its exit status went to another part of this program' };
     const sender = this.sent.findLast((sent) => sent.signal === status.signal);
     if (sender) return { kind: 'signal', signal: status.signal, by: sender.by };
     if (status.oom === true) return { kind: 'oom', signal: status.signal };

@@ -94,15 +94,27 @@ export class Host implements HostApi {
       orphanEnded: () => this.kin.orphanEnded(),
     });
     this.kin = new Kin(clock, this.children.adopts);
-    this.registry = new Registry({ clock, limits, usage: this.usage, forgotten: (process) => this.forgotten(process) });
+    this.registry = new Registry({
+      clock,
+      limits,
+      usage: this.usage,
+      forgotten: (process) => this.forgotten(process),
+    });
     this.syncer = new Syncer(clock, this.report);
-    const feedPlace = { disk, folder: join(options.folder, 'feed'), usage: new DiskUsage(Infinity, () => undefined) };
+    const feedPlace = {
+      disk,
+      folder: join(options.folder, 'feed'),
+      usage: new DiskUsage(Infinity, () => undefined),
+    };
     this.feed = new FeedFile({ place: feedPlace, limits, clock, pool });
     this.starterOptions = {
       registry: this.registry,
       children: this.children,
       surroundings: options.surroundings,
-      watcher: { exited: (process) => this.exited(process), closed: (process) => this.closed(process) },
+      watcher: {
+        exited: (process) => this.exited(process),
+        closed: (process) => this.closed(process),
+      },
       usage: this.usage,
       ...{ folder, disk, clock, pool, limits },
     };
@@ -114,7 +126,13 @@ export class Host implements HostApi {
         const pattern = condition.kind === 'text' ? condition.text : condition.pattern;
         const kind = condition.kind === 'text' ? 'text' : 'regex';
         const { ignoreCase = false } = condition;
-        return this.matcher.search(byteSource(process.journal), { pattern, kind, ignoreCase, ...from, limit: 1 });
+        return this.matcher.search(byteSource(process.journal), {
+          pattern,
+          kind,
+          ignoreCase,
+          ...from,
+          limit: 1,
+        });
       },
       settling: (process, wake) => this.kin.onChange(process, wake),
       listening: (process, port) => this.kin.listening(process, port),
@@ -143,13 +161,21 @@ export class Host implements HostApi {
     const { after = 0, maxBytes = DEFAULT_PAGE_BYTES, offset } = params;
     if (params.waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
       const waits = [{ process, for: [{ kind: 'growth', after } as const] }];
-      await this.park(() => waitFor({ waits, mode: 'first', timeoutMs: params.waitMs, signal }, this.conditionTools));
+      await this.park(() =>
+        waitFor({ waits, mode: 'first', timeoutMs: params.waitMs, signal }, this.conditionTools),
+      );
     }
     // Taken before the page is read: what comes later belongs to the next one.
     const { state, outcome, live } = process;
     const page = await readPage(process.journal, { after, maxBytes, offset });
     const seq = process.journal.visibleSeq;
-    return { ...page, seq, state, ...(outcome && { outcome }), end: !live && page.nextAfter >= seq };
+    return {
+      ...page,
+      seq,
+      state,
+      ...(outcome && { outcome }),
+      end: !live && page.nextAfter >= seq,
+    };
   }
 
   async range(owner: Owner, input: Params<'range'>): Promise<Results['range']> {
@@ -157,9 +183,23 @@ export class Host implements HostApi {
     const process = this.find(owner, params);
     const { live } = process;
     const totalBytes = process.journal.visibleOffset;
-    const found = await readRange(process.journal, params.offset, params.maxBytes ?? DEFAULT_PAGE_BYTES);
-    const { offset, bytes, missedBytes } = found ?? { offset: params.offset, bytes: Buffer.alloc(0), missedBytes: 0 };
-    return { offset, bytes, missedBytes, totalBytes, end: !live && offset + bytes.length >= totalBytes };
+    const found = await readRange(
+      process.journal,
+      params.offset,
+      params.maxBytes ?? DEFAULT_PAGE_BYTES,
+    );
+    const { offset, bytes, missedBytes } = found ?? {
+      offset: params.offset,
+      bytes: Buffer.alloc(0),
+      missedBytes: 0,
+    };
+    return {
+      offset,
+      bytes,
+      missedBytes,
+      totalBytes,
+      end: !live && offset + bytes.length >= totalBytes,
+    };
   }
 
   async text(owner: Owner, input: Params<'text'>): Promise<Results['text']> {
@@ -167,11 +207,18 @@ export class Host implements HostApi {
     const process = this.find(owner, target);
     // Before the output, so that a process said to have ended has all its output here.
     const info = process.info();
-    const limits = { ...(maxBytes !== undefined && { maxBytes }), ...(maxLineBytes !== undefined && { maxLineBytes }) };
+    const limits = {
+      ...(maxBytes !== undefined && { maxBytes }),
+      ...(maxLineBytes !== undefined && { maxLineBytes }),
+    };
     return { ...(await headTailOf(process.journal, limits)), process: info };
   }
 
-  async search(owner: Owner, input: Params<'search'>, signal?: AbortSignal): Promise<Results['search']> {
+  async search(
+    owner: Owner,
+    input: Params<'search'>,
+    signal?: AbortSignal,
+  ): Promise<Results['search']> {
     const { id, kind = 'regex', ...query } = this.params('search', input);
     const process = this.find(owner, { id });
     return this.matcher.search(byteSource(process.journal), { kind, ...query }, signal);
@@ -198,7 +245,10 @@ export class Host implements HostApi {
 
   async wait(owner: Owner, input: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']> {
     const { waits, mode = 'first', timeoutMs } = this.params('wait', input);
-    const found = waits.map((wait) => ({ process: this.registry.find(owner, wait.id), for: wait.for }));
+    const found = waits.map((wait) => ({
+      process: this.registry.find(owner, wait.id),
+      for: wait.for,
+    }));
     return this.park(() => waitFor({ waits: found, mode, timeoutMs, signal }, this.conditionTools));
   }
 
@@ -218,7 +268,11 @@ export class Host implements HostApi {
     return {};
   }
 
-  async completions(owner: Owner, input: Params<'completions'>, signal?: AbortSignal): Promise<Results['completions']> {
+  async completions(
+    owner: Owner,
+    input: Params<'completions'>,
+    signal?: AbortSignal,
+  ): Promise<Results['completions']> {
     const { subscriber = 'default', limit = 100, waitMs = 0 } = this.params('completions', input);
     const { completions } = this.feed;
     const check = (): Results['completions']['completions'] | undefined => {
@@ -227,7 +281,9 @@ export class Host implements HostApi {
     };
     const subscribe = (wake: () => void): (() => void) => completions.onNew(wake);
     const { clock } = this;
-    const found = await this.park(() => waitUntil(check, { clock, timeoutMs: waitMs, signal, subscribe }));
+    const found = await this.park(() =>
+      waitUntil(check, { clock, timeoutMs: waitMs, signal, subscribe }),
+    );
     return { completions: found ?? [] };
   }
 
@@ -247,7 +303,9 @@ export class Host implements HostApi {
       parkedWaits: this.parkedWaits,
       journalBytes: this.usage.bytes,
       rssBytes: process.memoryUsage.rss(),
-      degraded: processes.filter(({ journal }) => journal instanceof Journal && journal.degraded !== undefined).length,
+      degraded: processes.filter(
+        ({ journal }) => journal instanceof Journal && journal.degraded !== undefined,
+      ).length,
       children: this.children.kind,
     };
   }
@@ -269,7 +327,10 @@ export class Host implements HostApi {
 
   private async park<T>(wait: () => Promise<T>): Promise<T> {
     if (this.parkedWaits >= this.limits.parkedWaits) {
-      throw new HoldfastError('limit_reached', `${this.parkedWaits} callers are waiting, which is the limit "parkedWaits".`);
+      throw new HoldfastError(
+        'limit_reached',
+        `${this.parkedWaits} callers are waiting, which is the limit "parkedWaits".`,
+      );
     }
     this.parkedWaits += 1;
     try {
@@ -360,6 +421,7 @@ export class Host implements HostApi {
     const unsettled = Array.from(this.registry.all()).filter((process) => !process.settled);
     await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
     for (const process of this.registry.all()) process.abandon();
+    this.kin.endStrays();
     this.syncer.close();
     this.registry.close();
     this.feed.close();

@@ -1,7 +1,6 @@
 // Kin: whoever came from a process and is alive, and the moment when nobody is. In a keeper the kernel hands every
 // orphan to us, so settling is told; inside somebody's program it is not, and while someone waits it is looked for.
 
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import type { Survivor } from '../protocol/host-api.ts';
 import {
@@ -9,15 +8,17 @@ import {
   belongsTo,
   findDescendants,
   groupAlive,
+  livingBelow,
   signalGroup,
   signalMembers,
+  signalPid,
   type Family,
 } from './descendants.ts';
 import { MARKER_NAME } from './environment.ts';
 import type { HeldProcess } from './held-process.ts';
 import { isListening, listeningPorts, type ListeningPort } from './ports.ts';
 import { loadPosix } from './posix.ts';
-import { childrenOf, ownChildren, type ProcessEntry } from './proc-table.ts';
+import { childrenOf, commandOf, ownChildren, type ProcessEntry } from './proc-table.ts';
 
 /** How often settling is looked for where nobody tells us. */
 const LOOK_MS = 20;
@@ -87,15 +88,26 @@ export class Kin {
     return found.map(({ pid }) => ({ pid, command: commandOf(pid) }));
   }
 
-  /** Signals the group by its number while that is certainly ours, and everyone else one by one. */
+  /**
+   * Signals whoever left the group one by one, and then the group by its number while that is certainly ours. In this
+   * order: one that has shed its marker is known only by its parents, and the group's signal may end those.
+   */
   signal(process: HeldProcess, found: readonly ProcessEntry[], signal: NodeJS.Signals): number[] {
     const { pid } = process.facts;
     const posix = loadPosix();
-    const byNumber = process.rootAlive && signalGroup(pid, signal);
-    const others = byNumber ? found.filter((entry) => entry.group !== pid) : found;
+    const inGroup = process.rootAlive ? found.filter((entry) => entry.group === pid) : [];
+    const others = found.filter((entry) => !inGroup.includes(entry));
     const reached = posix ? signalMembers(posix, familyOf(process), others, signal) : [];
-    if (!byNumber) return reached;
-    return [pid, ...found.filter((entry) => entry.group === pid).map((entry) => entry.pid), ...reached];
+    if (!process.rootAlive || !signalGroup(pid, signal)) return reached;
+    return [pid, ...inGroup.map((entry) => entry.pid), ...reached];
+  }
+
+  /** In a keeper every child comes from something it held: whoever is left when it leaves is ended, kin or not. */
+  endStrays(): void {
+    const posix = loadPosix();
+    if (!posix || !this.told) return;
+    for (const pid of ownChildren())
+      signalPid(posix, pid, 'SIGKILL', (child) => ownChildren().includes(child));
   }
 
   /** Calls back whenever settling may have come nearer. The answer stops it. */
@@ -118,7 +130,8 @@ export class Kin {
   listening(process: HeldProcess, port: number | undefined): number | undefined {
     const { pid } = process.facts;
     // Most of the time nobody listens on it at all, which is cheap to see.
-    if (port !== undefined && !isListening(port, process.rootAlive ? pid : globalThis.process.pid)) return undefined;
+    if (port !== undefined && !isListening(port, process.rootAlive ? pid : globalThis.process.pid))
+      return undefined;
     const ports = this.ports(process).map((found) => found.port);
     return port === undefined ? ports[0] : ports.find((found) => found === port);
   }
@@ -130,11 +143,9 @@ export class Kin {
   /** The root, everyone below it by parentage, and orphans of it that came to us: without looking at the whole machine. */
   private line(process: HeldProcess): number[] {
     const { pid } = process.facts;
-    const family = familyOf(process);
-    const orphans = ownChildren().filter((child) => !this.roots.has(child) && belongsTo(family, child));
-    const line = process.rootAlive ? [pid, ...orphans] : orphans;
+    const line = process.rootAlive ? [pid] : [];
     for (const each of line) line.push(...childrenOf(each));
-    return line;
+    return [...line, ...livingBelow(familyOf(process), this.roots.keys())];
   }
 
   private anyoneLeft(process: HeldProcess): boolean {
@@ -156,13 +167,7 @@ export class Kin {
 function familyOf(process: HeldProcess): Family {
   const { pid: rootPid, serial } = process.facts;
   const marker = { name: MARKER_NAME, value: serial };
-  return process.rootAlive ? { rootPid, marker } : { rootPid, marker, reapedAtTicks: process.reapedAtTicks };
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim().slice(0, 200);
-  } catch {
-    return '';
-  }
+  return process.rootAlive
+    ? { rootPid, marker }
+    : { rootPid, marker, reapedAtTicks: process.reapedAtTicks };
 }

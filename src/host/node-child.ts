@@ -57,29 +57,29 @@ function startError(error: unknown, plan: LaunchPlan): HoldfastError {
 
 class NodeChild implements Child {
   readonly pid: number;
-  readonly #process: ChildProcess;
-  #listener: ChildListener | undefined;
-  #paused = false;
-  #openStreams = 2;
-  #exited: ExitStatus | undefined;
-  #toldExit = false;
+  private readonly process: ChildProcess;
+  private listener: ChildListener | undefined;
+  private paused = false;
+  private openStreams = 2;
+  private exited: ExitStatus | undefined;
+  private toldExit = false;
 
   constructor(started: ChildProcess, plan: LaunchPlan, listener: ChildListener) {
     this.pid = started.pid ?? -1;
-    this.#process = started;
-    this.#listener = listener;
-    this.#read('stdout', plan);
-    this.#read('stderr', plan);
+    this.process = started;
+    this.listener = listener;
+    this.read('stdout', plan);
+    this.read('stderr', plan);
     // The write in question is told by its own callback; a failed kill is nobody's question here.
     started.stdin?.on('error', () => {});
     started.on('error', () => {});
     started.once('exit', (code, signal) =>
-      this.#rootEnded(signal ? { signal } : { code: code ?? -1 }),
+      this.rootEnded(signal ? { signal } : { code: code ?? -1 }),
     );
   }
 
   async write(bytes: Buffer): Promise<void> {
-    const { stdin } = this.#process;
+    const { stdin } = this.process;
     if (!stdin?.writable) throw stdinClosed();
     await new Promise<void>((resolve, reject) => {
       stdin.write(bytes, (error) => {
@@ -91,7 +91,7 @@ class NodeChild implements Child {
   }
 
   endInput(): void {
-    this.#process.stdin?.end();
+    this.process.stdin?.end();
   }
 
   resize(): void {
@@ -103,30 +103,30 @@ class NodeChild implements Child {
   }
 
   pause(): void {
-    this.#paused = true;
-    this.#flow(false);
+    this.paused = true;
+    this.flow(false);
   }
 
   resume(): void {
-    this.#paused = false;
-    this.#flow(true);
+    this.paused = false;
+    this.flow(true);
   }
 
   release(): void {
-    this.#listener = undefined;
-    for (const stream of this.#process.stdio) stream?.destroy();
+    this.listener = undefined;
+    for (const stream of this.process.stdio) stream?.destroy();
   }
 
-  #read(name: 'stdout' | 'stderr', plan: LaunchPlan): void {
+  private read(name: 'stdout' | 'stderr', plan: LaunchPlan): void {
     const stream: Stream = plan.streams === 'separate' ? name : 'merged';
-    this.#process[name]
-      ?.on('data', (bytes: Buffer) => this.#listener?.output(stream, bytes))
+    this.process[name]
+      ?.on('data', (bytes: Buffer) => this.listener?.output(stream, bytes))
       .on('error', () => {})
-      .once('close', () => this.#streamEnded());
+      .once('close', () => this.streamEnded());
   }
 
-  #flow(on: boolean): void {
-    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+  private flow(on: boolean): void {
+    for (const stream of [this.process.stdout, this.process.stderr]) {
       if (on) stream?.resume();
       else stream?.pause();
     }
@@ -138,23 +138,23 @@ class NodeChild implements Child {
    * the kernel holds for a socket by default. A larger socket buffer, or a slow delivery inside the kernel, can still
    * put output after the exit. It is never lost: it comes before `ended`.
    */
-  #rootEnded(status: ExitStatus): void {
-    this.#exited = status;
-    this.#flow(true);
-    setImmediate(() => setImmediate(() => this.#tellExit()));
+  private rootEnded(status: ExitStatus): void {
+    this.exited = status;
+    this.flow(true);
+    setImmediate(() => setImmediate(() => this.tellExit()));
   }
 
-  #tellExit(): void {
-    if (this.#toldExit || !this.#exited) return;
-    this.#toldExit = true;
-    if (this.#paused) this.#flow(false);
-    this.#listener?.exited(this.#exited);
+  private tellExit(): void {
+    if (this.toldExit || !this.exited) return;
+    this.toldExit = true;
+    if (this.paused) this.flow(false);
+    this.listener?.exited(this.exited);
   }
 
-  #streamEnded(): void {
-    this.#openStreams -= 1;
-    if (this.#openStreams > 0) return;
-    this.#tellExit();
-    this.#listener?.ended();
+  private streamEnded(): void {
+    this.openStreams -= 1;
+    if (this.openStreams > 0) return;
+    this.tellExit();
+    this.listener?.ended();
   }
 }

@@ -77,16 +77,16 @@ function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Ends {
 
 class PipeChild implements Child {
   readonly pid: number;
-  readonly #tools: ChildTools;
-  readonly #open = new Set<Output>();
-  readonly #input: ChildInput | undefined;
-  #listener: ChildListener | undefined;
+  private readonly tools: ChildTools;
+  private readonly open = new Set<Output>();
+  private readonly input: ChildInput | undefined;
+  private listener: ChildListener | undefined;
 
   constructor({ pid, outputs, input }: Ends, listener: ChildListener, tools: ChildTools) {
     this.pid = pid;
-    this.#tools = tools;
-    this.#listener = listener;
-    this.#input = input === undefined ? undefined : new ChildInput(openInput(input));
+    this.tools = tools;
+    this.listener = listener;
+    this.input = input === undefined ? undefined : new ChildInput(openInput(input));
     for (const { fd, stream } of outputs) {
       const output: Output = {
         fd,
@@ -95,21 +95,21 @@ class PipeChild implements Child {
           fd,
           readBuffer: tools.readBuffer,
           writable: false,
-          received: (bytes) => this.#listener?.output(stream, bytes),
-          over: () => this.#streamEnded(output),
+          received: (bytes) => this.listener?.output(stream, bytes),
+          over: () => this.streamEnded(output),
         }),
       };
-      this.#open.add(output);
+      this.open.add(output);
     }
   }
 
   async write(bytes: Buffer): Promise<void> {
-    if (!this.#input) throw stdinClosed();
-    await this.#input.write(bytes);
+    if (!this.input) throw stdinClosed();
+    await this.input.write(bytes);
   }
 
   endInput(): void {
-    this.#input?.end();
+    this.input?.end();
   }
 
   resize(): void {
@@ -121,30 +121,30 @@ class PipeChild implements Child {
   }
 
   pause(): void {
-    for (const { socket } of this.#open) socket.pause();
+    for (const { socket } of this.open) socket.pause();
   }
 
   resume(): void {
-    for (const { socket } of this.#open) socket.resume();
+    for (const { socket } of this.open) socket.resume();
   }
 
   release(): void {
-    this.#listener = undefined;
-    this.#input?.release();
-    for (const { socket } of this.#open) socket.destroy();
-    this.#open.clear();
+    this.listener = undefined;
+    this.input?.release();
+    for (const { socket } of this.open) socket.destroy();
+    this.open.clear();
   }
 
   /** The reaper's call. What the pipes hold now is delivered first, even while reading is paused. */
   rootEnded(status: ExitStatus): void {
-    const finished = [...this.#open].filter((output) => this.#drain(output));
-    this.#listener?.exited(status);
-    for (const output of finished) this.#streamEnded(output);
+    const finished = [...this.open].filter((output) => this.drain(output));
+    this.listener?.exited(status);
+    for (const output of finished) this.streamEnded(output);
   }
 
   /** Delivers what is in the pipe at this moment and no more: a grandchild may go on writing for ever. */
-  #drain({ fd, stream, socket }: Output): boolean {
-    const { posix, readBuffer } = this.#tools;
+  private drain({ fd, stream, socket }: Output): boolean {
+    const { posix, readBuffer } = this.tools;
     // Node closes the descriptor when it destroys the socket; the number may mean another file after that.
     if (socket.destroyed) return false;
     let left = posix.readableBytes(fd);
@@ -152,13 +152,13 @@ class PipeChild implements Child {
       const count = posix.readNow(fd, readBuffer.subarray(0, Math.min(left, readBuffer.length)));
       if (!count) break;
       left -= count;
-      this.#listener?.output(stream, readBuffer.subarray(0, count));
+      this.listener?.output(stream, readBuffer.subarray(0, count));
     }
     return !socket.destroyed && posix.atEnd(fd);
   }
 
-  #streamEnded(output: Output): void {
+  private streamEnded(output: Output): void {
     output.socket.destroy();
-    if (this.#open.delete(output) && this.#open.size === 0) this.#listener?.ended();
+    if (this.open.delete(output) && this.open.size === 0) this.listener?.ended();
   }
 }

@@ -26,32 +26,42 @@ export function errnoName(value: number): string {
 }
 
 /** A C function. */
-export type Call = (...values: unknown[]) => number;
-export type Binder = (definition: string) => Call;
+type Call<Result> = (...values: unknown[]) => Result;
 
 export interface Binding {
-  /** A function that reports failure through errno: throws. */
-  readonly failing: Binder;
+  /** A function that reports failure by a negative result and errno: throws a PosixError. */
+  readonly failing: (definition: string) => Call<number>;
+  /** The same, but the name of the error is the answer. */
+  readonly trying: (definition: string) => Call<number | string>;
   /** A function whose result is taken as it is. */
-  readonly plain: Binder;
-  /** Name of the error that the last call left. */
-  readonly errno: () => string;
+  readonly plain: (definition: string) => Call<number>;
 }
 
 export function openLibrary(): Binding {
   const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
   // The name of glibc: musl has another, and lacks addclosefrom_np.
   const library = koffi.load('libc.so.6');
-  const plain: Binder = (definition) => library.func(definition) as Call;
-  const errno = () => errnoName(koffi.errno());
-  const failing: Binder = (definition) => {
+  const plain: Binding['plain'] = (definition) => library.func(definition) as Call<number>;
+  const trying: Binding['trying'] = (definition) => {
     const call = plain(definition);
+    return (...values) => {
+      for (;;) {
+        const result = call(...values);
+        if (result >= 0) return result;
+        // Even a poll that does not wait says EINTR when a signal is pending, and SIGCHLD often is.
+        const name = errnoName(koffi.errno());
+        if (name !== 'EINTR') return name;
+      }
+    };
+  };
+  const failing: Binding['failing'] = (definition) => {
+    const call = trying(definition);
     const name = /(\w+)\(/.exec(definition)?.[1] ?? definition;
     return (...values) => {
       const result = call(...values);
-      if (result < 0) throw new PosixError(errno(), name);
+      if (typeof result === 'string') throw new PosixError(result, name);
       return result;
     };
   };
-  return { failing, plain, errno };
+  return { failing, trying, plain };
 }

@@ -96,6 +96,30 @@ test('[P19] a pipe can be made larger', () => {
   closeSync(write);
 });
 
+test('[P21] a call that a signal interrupts is made again', () => {
+  const ignore = (): void => {};
+  process.on('SIGWINCH', ignore);
+  const [read, write] = posix().pipe();
+  const script = `while kill -WINCH ${process.pid}; do :; done`;
+  const stdio = { output: write, errors: write };
+  const pid = posix().spawn({
+    file: '/bin/sh',
+    argv: ['sh', '-c', script],
+    env: [],
+    cwd: '/',
+    stdio,
+  });
+  try {
+    for (let call = 0; call < 10_000; call += 1) expect(posix().atEnd(read)).toBe(false);
+  } finally {
+    process.kill(pid, 'SIGKILL');
+    while (posix().wait(pid) === undefined);
+    process.off('SIGWINCH', ignore);
+    closeSync(read);
+    closeSync(write);
+  }
+});
+
 test('[P20] a lock belongs to one open file until it is closed', () => {
   const path = join(tmpdir(), `holdfast-lock-${process.pid}`);
   const [first, second] = [openSync(path, 'w'), openSync(path, 'w')];

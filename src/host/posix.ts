@@ -11,14 +11,14 @@ const architectures = ['x64', 'arm64', 'riscv64', 'loong64'];
 const O_CLOEXEC = 0x80000;
 const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
 
-function bindDescriptors({ failing, plain, errno }: Binding) {
+function bindDescriptors({ failing, trying }: Binding) {
   const pipe2 = failing('int pipe2(void *fds, int flags)');
   const socketpair = failing('int socketpair(int domain, int type, int protocol, void *fds)');
   const dup3 = failing('int dup3(int from, int to, int flags)');
   const fcntl = failing('int fcntl(int fd, int command, ...)');
   const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
   const pollCall = failing('int poll(void *fds, unsigned long count, int timeoutMs)');
-  const readCall = plain('long read(int fd, void *buffer, size_t count)');
+  const readCall = trying('long read(int fd, void *buffer, size_t count)');
   const [F_DUPFD_CLOEXEC, F_SETPIPE_SZ, FIONREAD] = [1030, 1031, 0x541b];
   const [POLLIN, POLLHUP] = [1, 0x10];
   const [AF_UNIX, SOCK_STREAM] = [1, 1];
@@ -58,28 +58,26 @@ function bindDescriptors({ failing, plain, errno }: Binding) {
     /** From a non-blocking descriptor: the count, 0 at the end, undefined when there is nothing yet. */
     readNow(fd: number, buffer: Buffer): number | undefined {
       const count = readCall(fd, buffer, buffer.length);
-      if (count >= 0) return count;
-      const name = errno();
-      if (name === 'EAGAIN') return undefined;
+      if (typeof count === 'number') return count;
+      if (count === 'EAGAIN') return undefined;
       // The master of a terminal that nobody holds open any more says EIO, after its last byte.
-      if (name === 'EIO') return 0;
-      throw new PosixError(name, 'read');
+      if (count === 'EIO') return 0;
+      throw new PosixError(count, 'read');
     },
   };
 }
 
-function bindLocks({ failing, plain, errno }: Binding) {
+function bindLocks({ failing, trying }: Binding) {
   const definition = 'int flock(int fd, int operation)';
-  const [flock, failingFlock] = [plain(definition), failing(definition)];
+  const [flock, failingFlock] = [trying(definition), failing(definition)];
   const [LOCK_EX, LOCK_NB] = [2, 4];
 
   return {
     /** False when another open file holds the lock. */
     tryLock(fd: number): boolean {
-      if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
-      const name = errno();
-      if (name === 'EAGAIN') return false;
-      throw new PosixError(name, 'flock');
+      const result = flock(fd, LOCK_EX | LOCK_NB);
+      if (typeof result === 'string' && result !== 'EAGAIN') throw new PosixError(result, 'flock');
+      return result === 0;
     },
     /**
      * Stops the whole event loop until it has the lock: only for a program that has nothing else to do. Not in a thread
@@ -132,9 +130,9 @@ function bindTerminals({ failing, plain }: Binding) {
   };
 }
 
-function bindProcesses({ failing, plain, errno }: Binding) {
+function bindProcesses({ failing, trying }: Binding) {
   const waitpid = failing('int waitpid(int pid, void *status, int options)');
-  const waitid = plain('int waitid(int kind, int id, void *info, int options)');
+  const waitid = trying('int waitid(int kind, int id, void *info, int options)');
   const prctl = failing('int prctl(int option, ...)');
   const syscall = failing('long syscall(long number, ...)');
   const [WNOHANG, WEXITED, WNOWAIT, P_ALL] = [1, 4, 0x01000000, 0];
@@ -154,11 +152,9 @@ function bindProcesses({ failing, plain, errno }: Binding) {
     /** The pid of some child that has ended and is not reaped yet. It stays so. */
     peekEnded(): number | undefined {
       siginfo.fill(0);
-      if (waitid(P_ALL, 0, siginfo, WEXITED | WNOHANG | WNOWAIT) < 0) {
-        const name = errno();
-        if (name === 'ECHILD') return undefined;
-        throw new PosixError(name, 'waitid');
-      }
+      const result = waitid(P_ALL, 0, siginfo, WEXITED | WNOHANG | WNOWAIT);
+      if (result === 'ECHILD') return undefined;
+      if (typeof result === 'string') throw new PosixError(result, 'waitid');
       return siginfo[pidWord] || undefined;
     },
     /** Orphans among the descendants become children of this process. */

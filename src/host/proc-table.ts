@@ -65,7 +65,7 @@ export function allPids(): number[] {
     .filter((pid) => pid > 0);
 }
 
-/** Children by every thread. A child can be missed while one of its siblings ends (proc(5), /proc/pid/task/tid/children). */
+/** Children by every thread. One can be missed while a sibling of it ends (proc(5), /proc/pid/task/tid/children). */
 export function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) => childrenOfThread(pid, thread));
@@ -84,9 +84,9 @@ export function ownChildren(): number[] {
 
 function childrenOfThread(pid: number, thread: string): number[] {
   const listed = read(`/proc/${pid}/task/${thread}/children`);
-  return listed === undefined
-    ? []
-    : listed.toString('latin1').split(' ').map(Number).filter(Boolean);
+  if (listed) return listed.toString('latin1').split(' ').map(Number).filter(Boolean);
+  // Gone, or a kernel without the list (CONFIG_PROC_CHILDREN): then everybody is asked for their parent.
+  return readEntry(pid) ? allPids().filter((other) => readEntry(other)?.parent === pid) : [];
 }
 
 /** For people: its arguments, or its name when it has none. */
@@ -125,7 +125,7 @@ function markerIn(environment: Buffer, { name, value }: Marker): 'same' | 'other
   return found;
 }
 
-/** Hundredths of a second since boot, on the clock of `startTicks`. */
+/** Hundredths of a second since boot, on the clock of `startTicks`; 0 where there is no such table. */
 export function nowTicks(): number {
-  return Math.floor(Number.parseFloat(readFileSync('/proc/uptime', 'latin1')) * 100);
+  return Math.floor(Number.parseFloat(read('/proc/uptime')?.toString('latin1') ?? '0') * 100);
 }

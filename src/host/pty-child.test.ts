@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -15,7 +23,7 @@ import {
   turnsUntil,
 } from '../../test/support/recorder.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
-import { readEntry } from './proc-table.ts';
+import { isAlive, readEntry } from './proc-table.ts';
 import { startPtyChild } from './pty-child.ts';
 
 let nursery: Nursery;
@@ -192,6 +200,31 @@ describe('the end', () => {
     writeFileSync(go, '');
     await recorder.done();
     expect(recorder.text()).toBe('early\r\nlate\r\n');
+    expect(recorder.told).toEqual(['output', 'exited', 'output', 'ended']);
+  });
+
+  test('[P18] a terminal that is opened again in the moment of its end goes on', async () => {
+    const { recorder } = pty(
+      `trap '' HUP; (until [ -e go ]; do :; done; echo late) & echo $!; tty; exit 0`,
+      { cwd: directory },
+    );
+    await recorder.exit();
+    const [grandchild = '', name = ''] = recorder.text().split('\r\n');
+    let device: number | undefined;
+    const told = recorder.output.bind(recorder);
+    recorder.output = (stream, bytes) => {
+      told(stream, bytes);
+      device ??= openSync(name, constants.O_RDWR | constants.O_NOCTTY);
+    };
+    writeFileSync(join(directory, 'go'), '');
+    // Without a turn of the event loop: it is to see the last output and the end together.
+    while (isAlive(readEntry(Number(grandchild))));
+    await recorder.printed('late');
+    writeSync(device ?? -1, 'again\n');
+    await recorder.printed('again\r\n');
+    expect(recorder.told.includes('ended')).toBe(false);
+    closeSync(device ?? -1);
+    await recorder.done();
     expect(recorder.told).toEqual(['output', 'exited', 'output', 'ended']);
   });
 

@@ -25,7 +25,7 @@ interface Terminal {
    * terminal looks like the end, and libuv before 1.52 takes a short read together with a hang-up for the end.
    */
   readonly hold: number;
-  /** A socket pair in waiting: see `PtyChild.#attach`. */
+  /** A socket pair in waiting: see `PtyChild.attach`. */
   readonly sockets: readonly [number, number];
 }
 
@@ -69,71 +69,71 @@ function openDevice(name: string): number {
 
 class PtyChild implements Child {
   readonly pid: number;
-  readonly #tools: ChildTools;
-  readonly #master: number;
-  #hold: number | undefined;
-  #socket: Socket;
-  #input: ChildInput;
-  #paused = false;
+  private readonly tools: ChildTools;
+  private readonly master: number;
+  private hold: number | undefined;
+  private socket: Socket;
+  private input: ChildInput;
+  private paused = false;
   /** Undefined when the terminal has ended or was released: its descriptors are closed then. */
-  #listener: ChildListener | undefined;
+  private listener: ChildListener | undefined;
 
   constructor(pid: number, terminal: Terminal, listener: ChildListener, tools: ChildTools) {
     this.pid = pid;
-    this.#tools = tools;
-    this.#listener = listener;
-    this.#master = terminal.master;
-    this.#hold = terminal.hold;
-    this.#socket = this.#attach(terminal.sockets);
-    this.#input = new ChildInput(this.#socket);
+    this.tools = tools;
+    this.listener = listener;
+    this.master = terminal.master;
+    this.hold = terminal.hold;
+    this.socket = this.attach(terminal.sockets);
+    this.input = new ChildInput(this.socket);
   }
 
   async write(bytes: Buffer): Promise<void> {
-    if (!this.#listener) throw stdinClosed();
-    await this.#input.write(bytes);
+    if (!this.listener) throw stdinClosed();
+    await this.input.write(bytes);
   }
 
   endInput(): void {
-    if (!this.#listener) return;
-    const { endOfFile } = this.#tools.posix.terminalMode(this.#master);
+    if (!this.listener) return;
+    const { endOfFile } = this.tools.posix.terminalMode(this.master);
     // 0 means that the terminal has no such character at the moment.
-    this.#input.write(Buffer.of(endOfFile || controlD)).catch(() => {});
+    this.input.write(Buffer.of(endOfFile || controlD)).catch(() => {});
   }
 
   resize({ cols, rows }: TerminalSize): void {
-    if (this.#listener) this.#tools.posix.setTerminalSize(this.#master, cols, rows);
+    if (this.listener) this.tools.posix.setTerminalSize(this.master, cols, rows);
   }
 
   echoes(): boolean {
-    return !this.#listener || this.#tools.posix.terminalMode(this.#master).echoes;
+    return !this.listener || this.tools.posix.terminalMode(this.master).echoes;
   }
 
   pause(): void {
-    this.#paused = true;
-    this.#socket.pause();
+    this.paused = true;
+    this.socket.pause();
   }
 
   resume(): void {
-    this.#paused = false;
-    this.#socket.resume();
+    this.paused = false;
+    this.socket.resume();
   }
 
   release(): void {
-    if (!this.#listener) return;
-    this.#listener = undefined;
-    this.#input.release();
-    closeSync(this.#master);
-    this.#letDeviceGo();
+    if (!this.listener) return;
+    this.listener = undefined;
+    this.input.release();
+    closeSync(this.master);
+    this.letDeviceGo();
   }
 
   /** The reaper's call. What the terminal holds now is delivered first, even while reading is paused. */
   rootEnded(status: ExitStatus): void {
-    if (!this.#listener) return;
-    this.#drain();
-    this.#listener?.exited(status);
-    if (!this.#listener) return;
-    this.#letDeviceGo();
-    if (this.#tools.posix.atEnd(this.#master)) this.#finish();
+    if (!this.listener) return;
+    this.drain();
+    this.listener?.exited(status);
+    if (!this.listener) return;
+    this.letDeviceGo();
+    if (this.tools.posix.atEnd(this.master)) this.finish();
   }
 
   /**
@@ -141,53 +141,60 @@ class PtyChild implements Child {
    * that it knows as a terminal; so the socket is made on one end of a socket pair, and that number is then made to
    * mean the master, before the event loop has looked at it.
    */
-  #attach([fd, other]: readonly [number, number]): Socket {
+  private attach([fd, other]: readonly [number, number]): Socket {
     const socket = openOutput({
       fd,
-      readBuffer: this.#tools.readBuffer,
+      readBuffer: this.tools.readBuffer,
       writable: true,
-      received: (bytes) => this.#listener?.output('pty', bytes),
-      over: () => this.#socketOver(),
+      received: (bytes) => this.listener?.output('pty', bytes),
+      over: () => this.socketOver(),
     });
-    this.#tools.posix.duplicateOnto(this.#master, fd);
+    this.tools.posix.duplicateOnto(this.master, fd);
     closeSync(other);
-    if (this.#paused) socket.pause();
+    if (this.paused) socket.pause();
     return socket;
   }
 
   /** libuv says the end too early; EIO from the master is the proof. */
-  #socketOver(): void {
-    if (!this.#listener) return;
-    if (!this.#paused && this.#drain()) {
-      this.#finish();
-    } else if (this.#listener) {
-      // Somebody has the device open again, or has just been given more to read than one turn should take.
-      this.#socket = this.#attach(this.#tools.posix.socketPair());
-      this.#input = new ChildInput(this.#socket);
+  private socketOver(): void {
+    if (!this.listener) return;
+    if ((!this.paused && this.drain()) || !this.attachAgain()) this.finish();
+  }
+
+  /** Somebody has the device open again. False when there is no descriptor to spare: then this was the end. */
+  private attachAgain(): boolean {
+    if (!this.listener) return true;
+    try {
+      this.socket = this.attach(this.tools.posix.socketPair());
+    } catch (error) {
+      if (error instanceof PosixError) return false;
+      throw error;
     }
+    this.input = new ChildInput(this.socket);
+    return true;
   }
 
   /** Delivers what the terminal holds; true at its end. "Not now" from the kernel is exact: it flushes before it says so. */
-  #drain(): boolean {
-    const { posix, readBuffer } = this.#tools;
-    for (let taken = 0; taken < maxHeldBytes && this.#listener;) {
-      const count = posix.readNow(this.#master, readBuffer);
+  private drain(): boolean {
+    const { posix, readBuffer } = this.tools;
+    for (let taken = 0; taken < maxHeldBytes && this.listener;) {
+      const count = posix.readNow(this.master, readBuffer);
       if (count === undefined) return false;
       if (count === 0) return true;
       taken += count;
-      this.#listener.output('pty', readBuffer.subarray(0, count));
+      this.listener.output('pty', readBuffer.subarray(0, count));
     }
     return false;
   }
 
-  #finish(): void {
-    const listener = this.#listener;
+  private finish(): void {
+    const listener = this.listener;
     this.release();
     listener?.ended();
   }
 
-  #letDeviceGo(): void {
-    if (this.#hold !== undefined) closeSync(this.#hold);
-    this.#hold = undefined;
+  private letDeviceGo(): void {
+    if (this.hold !== undefined) closeSync(this.hold);
+    this.hold = undefined;
   }
 }

@@ -35,19 +35,19 @@ export function decodeStatus(status: number): ExitStatus {
 }
 
 export class Reaper {
-  readonly #posix: Posix;
-  readonly #adopts: boolean;
-  readonly #onOrphan: (pid: number, status: ExitStatus) => void;
-  readonly #children = new Map<number, Ended>();
-  readonly #onSignal = (): void => this.#sweep();
-  #anchor: NodeJS.Timeout | undefined;
-  #closed = false;
+  private readonly posix: Posix;
+  private readonly adopts: boolean;
+  private readonly onOrphan: (pid: number, status: ExitStatus) => void;
+  private readonly children = new Map<number, Ended>();
+  private readonly onSignal = (): void => this.sweep();
+  private anchor: NodeJS.Timeout | undefined;
+  private closed = false;
 
   constructor({ posix, adopts, onOrphan }: ReaperOptions) {
-    this.#posix = posix;
-    this.#adopts = adopts;
-    this.#onOrphan = onOrphan ?? (() => {});
-    process.on('SIGCHLD', this.#onSignal);
+    this.posix = posix;
+    this.adopts = adopts;
+    this.onOrphan = onOrphan ?? (() => {});
+    process.on('SIGCHLD', this.onSignal);
   }
 
   /**
@@ -55,57 +55,57 @@ export class Reaper {
    * `ended` comes later from the event loop, once; with neither code nor signal if somebody else reaped the child.
    */
   register(pid: number, ended: Ended): void {
-    if (this.#closed) throw new Error('the reaper is closed');
-    this.#children.set(pid, ended);
+    if (this.closed) throw new Error('the reaper is closed');
+    this.children.set(pid, ended);
     // A SIGCHLD listener does not keep Node's loop alive.
-    this.#anchor ??= setInterval(() => {}, longestDelayMs);
+    this.anchor ??= setInterval(() => {}, longestDelayMs);
     // It may have died before this process listened for SIGCHLD.
-    setImmediate(() => this.#reap(pid));
+    setImmediate(() => this.reap(pid));
   }
 
   /** Pids of children that have not ended, as far as is known. */
   pids(): readonly number[] {
-    return [...this.#children.keys()];
+    return [...this.children.keys()];
   }
 
   close(): void {
-    this.#closed = true;
-    process.off('SIGCHLD', this.#onSignal);
-    this.#children.clear();
-    this.#letGo();
+    this.closed = true;
+    process.off('SIGCHLD', this.onSignal);
+    this.children.clear();
+    this.letGo();
   }
 
   // Signals of one kind merge while they wait, so one notice stands for any number of endings.
-  #sweep(): void {
-    while (!this.#closed) {
-      const pid = this.#posix.peekEnded();
+  private sweep(): void {
+    while (!this.closed) {
+      const pid = this.posix.peekEnded();
       if (pid === undefined) return;
-      if (this.#children.has(pid)) {
-        this.#reap(pid);
-      } else if (this.#adopts) {
-        const status = this.#wait(pid);
-        if (status !== undefined) this.#onOrphan(pid, status);
+      if (this.children.has(pid)) {
+        this.reap(pid);
+      } else if (this.adopts) {
+        const status = this.wait(pid);
+        if (status !== undefined) this.onOrphan(pid, status);
       } else {
         // A stranger stands first in the line and stays there until its owner takes it: ask for each of ours instead.
-        for (const known of this.pids()) this.#reap(known);
+        for (const known of this.pids()) this.reap(known);
         return;
       }
     }
   }
 
-  #reap(pid: number): void {
-    const ended = this.#children.get(pid);
+  private reap(pid: number): void {
+    const ended = this.children.get(pid);
     if (!ended) return;
-    const status = this.#wait(pid);
+    const status = this.wait(pid);
     if (status === undefined) return;
-    this.#children.delete(pid);
-    if (this.#children.size === 0) this.#letGo();
+    this.children.delete(pid);
+    if (this.children.size === 0) this.letGo();
     ended(status);
   }
 
-  #wait(pid: number): ExitStatus | undefined {
+  private wait(pid: number): ExitStatus | undefined {
     try {
-      const status = this.#posix.wait(pid);
+      const status = this.posix.wait(pid);
       return status === undefined ? undefined : decodeStatus(status);
     } catch (error) {
       if (error instanceof PosixError && error.errno === 'ECHILD') return {};
@@ -113,8 +113,8 @@ export class Reaper {
     }
   }
 
-  #letGo(): void {
-    clearInterval(this.#anchor);
-    this.#anchor = undefined;
+  private letGo(): void {
+    clearInterval(this.anchor);
+    this.anchor = undefined;
   }
 }

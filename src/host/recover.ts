@@ -1,7 +1,12 @@
 // What an earlier keeper left: finished processes as they were, and unfinished ones as lost, never as running. A lost
 // process gets its last two events here, so that its journal is finished like any other.
 
-import { listJournals, openJournal, type FinishedJournal, type UnfinishedJournal } from '../journal/recovery.ts';
+import {
+  listJournals,
+  openJournal,
+  type FinishedJournal,
+  type UnfinishedJournal,
+} from '../journal/recovery.ts';
 import { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
 import type { Outcome } from '../protocol/process.ts';
@@ -16,16 +21,23 @@ export interface Recovered {
 }
 
 /** In the order in which they closed. A journal that cannot be read is reported and left alone; it stops nobody. */
-export function recoverProcesses(options: StarterOptions, report: (message: string) => void): Recovered[] {
+export function recoverProcesses(
+  options: StarterOptions,
+  report: (message: string) => void,
+): Recovered[] {
   const recovered: Recovered[] = [];
   for (const [id, numbers] of listJournals(options.folder)) {
     try {
       const found = openJournal({ disk: options.disk, folder: options.folder, id, numbers });
-      if (found.kind === 'finished') recovered.push({ process: finished(found, options), wasLive: false });
-      else if (found.kind === 'unfinished') recovered.push({ process: lost(found, options, report), wasLive: true });
+      if (found.kind === 'finished')
+        recovered.push({ process: finished(found, options), wasLive: false });
+      else if (found.kind === 'unfinished')
+        recovered.push({ process: lost(found, options, report), wasLive: true });
       else for (const segment of found.segments) segment.remove();
     } catch (error) {
-      report(`journal ${id} cannot be opened: ${error instanceof Error ? error.message : String(error)}`);
+      report(
+        `journal ${id} cannot be opened: ${error instanceof Error ? error.message : String(error)}`,
+      );
     }
   }
   return recovered.sort((a, b) => (a.process.closedAtMs ?? 0) - (b.process.closedAtMs ?? 0));
@@ -34,17 +46,26 @@ export function recoverProcesses(options: StarterOptions, report: (message: stri
 function finished(found: FinishedJournal, options: StarterOptions): HeldProcess {
   const { facts, ending } = found.closed as unknown as { facts: ProcessFacts; ending: Ending };
   const lostBytes = Number(found.closed['lostBytes'] ?? 0);
-  const journal = new EndedJournal(found.segments, { seq: found.seq, offset: found.closed.bytes, lostBytes });
+  const journal = new EndedJournal(found.segments, {
+    seq: found.seq,
+    offset: found.closed.bytes,
+    lostBytes,
+  });
   options.usage.add(journal.bytesOnDisk);
   const process = new HeldProcess(facts, journal, settingOf(options));
   process.restore(ending);
   return process;
 }
 
-function lost(found: UnfinishedJournal, options: StarterOptions, report: (message: string) => void): HeldProcess {
+function lost(
+  found: UnfinishedJournal,
+  options: StarterOptions,
+  report: (message: string) => void,
+): HeldProcess {
   const { disk, folder, usage, limits, clock, pool } = options;
   const facts = factsOf(found.started);
-  if (found.tornBytes > 0) report(`journal ${found.id}: cut ${found.tornBytes} bytes of an unfinished write`);
+  if (found.tornBytes > 0)
+    report(`journal ${found.id}: cut ${found.tornBytes} bytes of an unfinished write`);
   const { segments, seq, offset } = found;
   const journal = new Journal({
     place: { disk, folder, id: found.id, usage },
@@ -53,7 +74,10 @@ function lost(found: UnfinishedJournal, options: StarterOptions, report: (messag
     pool,
     after: { segments, seq, offset, lostBytes: found.lostBytes },
   });
-  const outcome: Outcome = found.exited?.outcome ?? { kind: 'lost', reason: 'its keeper died while it was running' };
+  const outcome: Outcome = found.exited?.outcome ?? {
+    kind: 'lost',
+    reason: 'its keeper died while it was running',
+  };
   if (!found.exited) journal.append({ kind: 'exited', body: { outcome } });
   const endMs = found.exitedWallMs ?? found.lastWallMs;
   const ending: Ending = {
@@ -72,5 +96,11 @@ function lost(found: UnfinishedJournal, options: StarterOptions, report: (messag
 
 function settingOf(options: StarterOptions): ProcessSetting {
   const { clock, watcher, limits } = options;
-  return { clock, watcher, writeIds: limits.writeIds, inputBytes: limits.inputBytes, recordInput: false };
+  return {
+    clock,
+    watcher,
+    writeIds: limits.writeIds,
+    inputBytes: limits.inputBytes,
+    recordInput: false,
+  };
 }

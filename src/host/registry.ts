@@ -35,7 +35,10 @@ export class Registry {
   /** The only way to reach a process. A foreign id and an unknown one are the same. */
   find(owner: Owner, id: string): HeldProcess {
     const found = owner === EVERYONE ? this.anyone(id) : this.processes.get(scoped(owner, id));
-    if (!found) throw new HoldfastError('not_found', `Process "${printable(id)}" not found.`, { id: printable(id) });
+    if (!found)
+      throw new HoldfastError('not_found', `Process "${printable(id)}" not found.`, {
+        id: printable(id),
+      });
     return found;
   }
 
@@ -96,7 +99,8 @@ export class Registry {
     const same = this.sameId.get(id);
     same?.delete(process);
     if (same?.size === 0) this.sameId.delete(id);
-    if (key !== undefined && this.keys.get(scoped(owner, key)) === process) this.keys.delete(scoped(owner, key));
+    if (key !== undefined && this.keys.get(scoped(owner, key)) === process)
+      this.keys.delete(scoped(owner, key));
     if (process.journal instanceof Journal) process.journal.remove();
     else process.journal.remove(this.options.usage);
     this.options.forgotten(process);

@@ -59,12 +59,14 @@ export class Starter {
   async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
     const fingerprint = fingerprintOf(spec);
     const claim = claimOf(owner, spec);
-    if (claim === undefined) return { process: await this.launch(owner, spec, fingerprint), attached: false };
+    if (claim === undefined)
+      return { process: await this.launch(owner, spec, fingerprint), attached: false };
     for (;;) {
       const known = this.known(owner, spec, fingerprint);
       if (known) return { process: known, attached: true };
       const pending = this.pending.get(claim);
-      if (pending === undefined) return { process: await this.launchAs(claim, owner, spec, fingerprint), attached: false };
+      if (pending === undefined)
+        return { process: await this.launchAs(claim, owner, spec, fingerprint), attached: false };
       if (pending.fingerprint !== fingerprint) throw conflict(spec);
       // When the first start fails its claim is free again, and this one takes its place.
       await pending.done.catch(() => undefined);
@@ -76,11 +78,17 @@ export class Starter {
     const byKey = spec.key === undefined ? undefined : registry.byKey(owner, spec.key);
     const byId = spec.id === undefined ? undefined : registry.byId(owner, spec.id);
     const found = byKey ?? byId;
-    if (found && (found.facts.fingerprint !== fingerprint || (byKey && byId && byKey !== byId))) throw conflict(spec);
+    if (found && (found.facts.fingerprint !== fingerprint || (byKey && byId && byKey !== byId)))
+      throw conflict(spec);
     return found;
   }
 
-  private async launchAs(claim: string, owner: Owner, spec: StartSpec, fingerprint: string): Promise<HeldProcess> {
+  private async launchAs(
+    claim: string,
+    owner: Owner,
+    spec: StartSpec,
+    fingerprint: string,
+  ): Promise<HeldProcess> {
     const done = this.launch(owner, spec, fingerprint);
     this.pending.set(claim, { fingerprint, done });
     try {
@@ -94,7 +102,10 @@ export class Starter {
     const { registry, limits, surroundings } = this.options;
     await this.gate.pass();
     if (registry.size - registry.endedCount >= limits.liveCount) {
-      throw new HoldfastError('limit_reached', `${limits.liveCount} processes are running, which is the limit "liveCount".`);
+      throw new HoldfastError(
+        'limit_reached',
+        `${limits.liveCount} processes are running, which is the limit "liveCount".`,
+      );
     }
     const serial = randomId();
     const plan = launchPlan(spec, surroundings, serial);
@@ -106,7 +117,12 @@ export class Starter {
 
   private openJournal(serial: string): Journal {
     const { disk, folder, usage, limits, clock, pool } = this.options;
-    const journal = new Journal({ place: { disk, folder, id: serial, usage }, limits, clock, pool });
+    const journal = new Journal({
+      place: { disk, folder, id: serial, usage },
+      limits,
+      clock,
+      pool,
+    });
     try {
       journal.open();
     } catch (error) {
@@ -197,14 +213,29 @@ function claimOf(owner: Owner, spec: StartSpec): string | undefined {
 }
 
 function conflict(spec: StartSpec): HoldfastError {
-  if (spec.key === undefined) return new HoldfastError('id_taken', `The id "${spec.id ?? ''}" belongs to another start.`);
-  return new HoldfastError('key_conflict', `The key "${spec.key}" was used for a start with different inputs.`);
+  if (spec.key === undefined)
+    return new HoldfastError('id_taken', `The id "${spec.id ?? ''}" belongs to another start.`);
+  return new HoldfastError(
+    'key_conflict',
+    `The key "${spec.key}" was used for a start with different inputs.`,
+  );
 }
 
 /** Of everything that decides what runs. Environment values are among it, so only the sum is ever kept. */
 function fingerprintOf(spec: StartSpec): string {
   const { command, argv, cwd, environment, env, streams, stdin, size, term, hardTimeoutMs } = spec;
-  const inputs = [command, argv, cwd, environment, sorted(env), streams, stdin, size, term, hardTimeoutMs];
+  const inputs = [
+    command,
+    argv,
+    cwd,
+    environment,
+    sorted(env),
+    streams,
+    stdin,
+    size,
+    term,
+    hardTimeoutMs,
+  ];
   return createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
 }
 
@@ -217,8 +248,14 @@ export function storageError(error: unknown): HoldfastError {
   const full = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG';
   const reason = error instanceof Error ? error.message : String(error);
   return full
-    ? new HoldfastError('storage_full', `No room for the journal of a new process: ${reason}`, { errno })
-    : new HoldfastError('storage_unavailable', `The journal of a new process cannot be written: ${reason}`, { errno });
+    ? new HoldfastError('storage_full', `No room for the journal of a new process: ${reason}`, {
+        errno,
+      })
+    : new HoldfastError(
+        'storage_unavailable',
+        `The journal of a new process cannot be written: ${reason}`,
+        { errno },
+      );
 }
 
 function readBootId(): string {

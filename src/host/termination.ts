@@ -38,11 +38,14 @@ export async function sendSignal(
     kin.check(process);
     throw process.notRunning();
   }
-  const escapees = found.filter((entry) => entry.group !== process.facts.pid).map((entry) => entry.pid);
+  const escapees = found
+    .filter((entry) => entry.group !== process.facts.pid)
+    .map((entry) => entry.pid);
   // Before it is sent: the exit may be known in the next moment and must find the sender.
   process.noteSignal(name, request.by, escapees);
   const signalled = kin.signal(process, found, name);
-  if (wanted !== 'terminate' && name !== 'SIGKILL') return { signalled, escapees, survivors: [], escalated: false };
+  if (wanted !== 'terminate' && name !== 'SIGKILL')
+    return { signalled, escapees, survivors: [], escalated: false };
   if (wanted === 'terminate') {
     // A stopped process would sit on the TERM until someone continues it.
     kin.signal(process, found, 'SIGCONT');
@@ -68,7 +71,11 @@ async function killAll(process: HeldProcess, tools: TerminationTools): Promise<S
   return tools.kin.survivors(process);
 }
 
-async function settled(process: HeldProcess, ms: number, { clock, kin }: TerminationTools): Promise<void> {
+async function settled(
+  process: HeldProcess,
+  ms: number,
+  { clock, kin }: TerminationTools,
+): Promise<void> {
   kin.check(process);
   await waitUntil(() => process.settled || undefined, {
     clock,
@@ -83,5 +90,9 @@ export function signalName(text: string): NodeJS.Signals {
   const name = upper.startsWith('SIG') ? upper : `SIG${upper}`;
   if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals;
   const known = 'terminate, kill, or a signal by name such as SIGINT';
-  throw new HoldfastError('invalid_input', `signal: "${text.slice(0, 40)}" is not a signal: use ${known}.`, { field: 'signal' });
+  throw new HoldfastError(
+    'invalid_input',
+    `signal: "${text.slice(0, 40)}" is not a signal: use ${known}.`,
+    { field: 'signal' },
+  );
 }

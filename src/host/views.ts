@@ -13,13 +13,21 @@ export async function headTailOf(journal: Readable, limits: HeadTailLimits): Pro
   const head = await contiguous(journal, 0, Math.min(plan.headBytes, totalBytes));
   const headBytes = head.offset === 0 ? head.bytes : Buffer.alloc(0);
   if (headBytes.length === totalBytes) {
-    return headTail({ head: headBytes, tail: Buffer.alloc(0), tailOffset: totalBytes, totalBytes }, limits);
+    return headTail(
+      { head: headBytes, tail: Buffer.alloc(0), tailOffset: totalBytes, totalBytes },
+      limits,
+    );
   }
   const from = Math.max(plan.tailOffset, headBytes.length);
   const tail = await lastContiguous(journal, from, totalBytes);
-  const held = journal.sources().reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+  const held = journal
+    .sources()
+    .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
   const lostBytes = Math.max(0, totalBytes - held);
-  return headTail({ head: headBytes, tail: tail.bytes, tailOffset: tail.offset, totalBytes, lostBytes }, limits);
+  return headTail(
+    { head: headBytes, tail: tail.bytes, tailOffset: tail.offset, totalBytes, lostBytes },
+    limits,
+  );
 }
 
 /** The end of the output as text, at most so many bytes, beginning with a whole line where there is one. */
@@ -42,13 +50,18 @@ export function byteSource(journal: Readable): ByteSource {
 }
 
 /** From `offset` on until `length` bytes are there or something is missing. */
-async function contiguous(journal: Readable, offset: number, length: number): Promise<{ offset: number; bytes: Buffer }> {
+async function contiguous(
+  journal: Readable,
+  offset: number,
+  length: number,
+): Promise<{ offset: number; bytes: Buffer }> {
   const parts: Buffer[] = [];
   let at = offset;
   while (at < offset + length) {
     const found = await readRange(journal, at, offset + length - at);
     if (found === undefined || (parts.length > 0 && found.offset !== at)) break;
-    if (parts.length === 0 && found.offset !== at) return { offset: found.offset, bytes: found.bytes };
+    if (parts.length === 0 && found.offset !== at)
+      return { offset: found.offset, bytes: found.bytes };
     parts.push(found.bytes);
     at += found.bytes.length;
   }
@@ -56,10 +69,14 @@ async function contiguous(journal: Readable, offset: number, length: number): Pr
 }
 
 /** What stands without a hole directly before `end`, beginning at `from` at the earliest. */
-async function lastContiguous(journal: Readable, from: number, end: number): Promise<{ offset: number; bytes: Buffer }> {
+async function lastContiguous(
+  journal: Readable,
+  from: number,
+  end: number,
+): Promise<{ offset: number; bytes: Buffer }> {
   let parts: Buffer[] = [];
   let start = from;
-  for (let at = from; at < end; ) {
+  for (let at = from; at < end;) {
     const found = await readRange(journal, at, end - at);
     if (found === undefined) break;
     if (found.offset !== at) {
@@ -70,5 +87,7 @@ async function lastContiguous(journal: Readable, from: number, end: number): Pro
     at = found.offset + found.bytes.length;
   }
   const bytes = Buffer.concat(parts);
-  return start + bytes.length >= end ? { offset: start, bytes: bytes.subarray(0, end - start) } : { offset: end, bytes: Buffer.alloc(0) };
+  return start + bytes.length >= end
+    ? { offset: start, bytes: bytes.subarray(0, end - start) }
+    : { offset: end, bytes: Buffer.alloc(0) };
 }

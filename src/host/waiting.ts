@@ -16,7 +16,9 @@ export interface WaitRequest {
 
 export async function waitFor(request: WaitRequest, tools: ConditionTools): Promise<WaitResult> {
   let wake = (): void => undefined;
-  const parts = request.waits.map((wait) => new ProcessWait(wait.process, wait.for, tools, () => wake()));
+  const parts = request.waits.map(
+    (wait) => new ProcessWait(wait.process, wait.for, tools, () => wake()),
+  );
   const subscribe = (now: () => void): (() => void) => {
     wake = now;
     const stops = parts.map((part) => part.process.onChange(now));
@@ -52,7 +54,12 @@ class ProcessWait {
   private readonly watches: readonly Watch[];
   private decided: Met | undefined;
 
-  constructor(process: HeldProcess, conditions: readonly Condition[], tools: ConditionTools, wake: () => void) {
+  constructor(
+    process: HeldProcess,
+    conditions: readonly Condition[],
+    tools: ConditionTools,
+    wake: () => void,
+  ) {
     this.process = process;
     this.conditions = conditions;
     this.watches = conditions.map((condition) => watch(process, condition, tools, wake));

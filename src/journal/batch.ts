@@ -18,7 +18,10 @@ export class Batch {
   private openAt = -1;
   private openStream = 0;
 
-  constructor(buffer: Buffer, options: { firstSeq: number; firstOffset: number; capacity?: number; gap?: true }) {
+  constructor(
+    buffer: Buffer,
+    options: { firstSeq: number; firstOffset: number; capacity?: number; gap?: true },
+  ) {
     this.buffer = buffer;
     this.firstSeq = options.firstSeq;
     this.firstOffset = options.firstOffset;

@@ -10,7 +10,10 @@ export class EndedJournal implements Readable {
   readonly lostBytes: number;
   private readonly segments: readonly Segment[];
 
-  constructor(segments: readonly Segment[], end: { seq: number; offset: number; lostBytes: number }) {
+  constructor(
+    segments: readonly Segment[],
+    end: { seq: number; offset: number; lostBytes: number },
+  ) {
     this.segments = segments;
     for (const segment of segments) segment.marks.length = 0;
     this.visibleSeq = end.seq;

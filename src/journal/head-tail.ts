@@ -174,85 +174,83 @@ function fromEnd(bytes: Buffer, room: Room): Side {
 /** Collects what is shown, line after line in either direction, and counts. */
 class Shown {
   bytes = 0;
-  readonly #input: Buffer;
+  private readonly input: Buffer;
   /** The usual case: every byte is shown as it is. */
-  readonly #clean: boolean;
-  readonly #maxLine: number;
-  readonly #parts: string[] = [];
+  private readonly clean: boolean;
+  private readonly maxLine: number;
+  private readonly parts: string[] = [];
   /** Neighbouring ranges are decoded as one. */
-  #range: { start: number; end: number } | undefined;
-  #covered = 0;
-  #cutLines = 0;
-  #cutLineBytes = 0;
+  private range: { start: number; end: number } | undefined;
+  private covered = 0;
+  private cutLines = 0;
+  private cutLineBytes = 0;
 
   constructor(input: Buffer, maxLine: number) {
-    this.#input = input;
-    this.#clean = isUtf8(input);
-    this.#maxLine = maxLine;
+    this.input = input;
+    this.clean = isUtf8(input);
+    this.maxLine = maxLine;
   }
 
   isLong(line: Line): boolean {
-    return (
-      line.end - line.start > this.#maxLine || this.#size(line.start, line.end) > this.#maxLine
-    );
+    return line.end - line.start > this.maxLine || this.size(line.start, line.end) > this.maxLine;
   }
 
   /** Adds the line with its line break, cut when it is long; false when there is no room for it. */
   addLine(line: Line, room: number): boolean {
     if (!this.isLong(line)) {
-      if (this.#size(line.start, line.next) > room) return false;
+      if (this.size(line.start, line.next) > room) return false;
       this.add(line.start, line.next);
       return true;
     }
-    const content = this.#input.subarray(line.start, line.end);
-    const keep = this.#maxLine - inlineMark(content.length).length;
+    const content = this.input.subarray(line.start, line.end);
+    const keep = this.maxLine - inlineMark(content.length).length;
     const headEnd = prefixWithin(content, Math.floor(keep / 2));
     const tailStart = suffixWithin(content, Math.ceil(keep / 2));
     const mark = inlineMark(tailStart - headEnd);
     const head = content.subarray(0, headEnd);
-    const tail = this.#input.subarray(line.start + tailStart, line.next);
+    const tail = this.input.subarray(line.start + tailStart, line.next);
     const size = encodedLength(head) + mark.length + encodedLength(tail);
     if (size > room) return false;
-    this.#flush();
-    this.#parts.push(`${decodeUtf8(head)}${mark}${decodeUtf8(tail)}`);
+    this.flush();
+    this.parts.push(`${decodeUtf8(head)}${mark}${decodeUtf8(tail)}`);
     this.bytes += size;
-    this.#covered += line.next - line.start;
-    this.#cutLines += 1;
-    this.#cutLineBytes += tailStart - headEnd;
+    this.covered += line.next - line.start;
+    this.cutLines += 1;
+    this.cutLineBytes += tailStart - headEnd;
     return true;
   }
 
   add(start: number, end: number): void {
-    this.bytes += this.#size(start, end);
-    this.#covered += end - start;
-    if (this.#range?.end === start) this.#range.end = end;
-    else if (this.#range?.start === end) this.#range.start = start;
+    this.bytes += this.size(start, end);
+    this.covered += end - start;
+    if (this.range?.end === start) this.range.end = end;
+    else if (this.range?.start === end) this.range.start = start;
     else {
-      this.#flush();
-      this.#range = { start, end };
+      this.flush();
+      this.range = { start, end };
     }
   }
 
   side(join: (parts: readonly string[]) => string): Side {
-    this.#flush();
+    this.flush();
     return {
-      text: join(this.#parts),
+      text: join(this.parts),
       shownBytes: this.bytes,
-      coveredBytes: this.#covered,
-      cutLines: this.#cutLines,
-      cutLineBytes: this.#cutLineBytes,
+      coveredBytes: this.covered,
+      cutLines: this.cutLines,
+      cutLineBytes: this.cutLineBytes,
     };
   }
 
   /** As shown. */
-  #size(start: number, end: number): number {
-    return this.#clean ? end - start : encodedLength(this.#input.subarray(start, end));
+  private size(start: number, end: number): number {
+    return this.clean ? end - start : encodedLength(this.input.subarray(start, end));
   }
 
-  #flush(): void {
-    if (this.#range !== undefined)
-      this.#parts.push(decodeUtf8(this.#input.subarray(this.#range.start, this.#range.end)));
-    this.#range = undefined;
+  private flush(): void {
+    if (this.range !== undefined)
+      this.parts.push(decodeUtf8(this.input.subarray(this.range.start, this.range.end)));
+    this.range = undefined;
   }
 }
 

@@ -88,7 +88,14 @@ export class JournalFile {
     const { disk, folder, id } = this.place;
     this.closeSegment();
     const number = this.lastNumber + 1;
-    const range = { number, firstSeq, firstOffset, endSeq: firstSeq - 1, endOffset: firstOffset, size: 0 };
+    const range = {
+      number,
+      firstSeq,
+      firstOffset,
+      endSeq: firstSeq - 1,
+      endOffset: firstOffset,
+      size: 0,
+    };
     const segment = new Segment(disk, folder, id, range);
     const header = segmentHeader(id, range, this.wallMs());
     this.makeRoom(header.length);
@@ -190,7 +197,10 @@ export class JournalFile {
 
   private ready(incoming: number, stretch: Stretch): { segment: Segment; fd: number } {
     const current = this.segments.at(-1);
-    const full = current !== undefined && current.endSeq >= current.firstSeq && current.size + incoming > this.segmentBytes;
+    const full =
+      current !== undefined &&
+      current.endSeq >= current.firstSeq &&
+      current.size + incoming > this.segmentBytes;
     if (this.fd === undefined || full) this.openSegment(stretch.firstSeq, stretch.firstOffset);
     this.makeRoom(incoming);
     const segment = this.segments.at(-1);
@@ -201,7 +211,7 @@ export class JournalFile {
 
   /** Drops the oldest segments behind the head until the incoming bytes fit; never the one being written. */
   private makeRoom(incoming: number): void {
-    for (let over = this.bytesOnDisk + incoming - this.limits.journalBytes; over > 0; ) {
+    for (let over = this.bytesOnDisk + incoming - this.limits.journalBytes; over > 0;) {
       const gained = this.shrink();
       if (gained === 0) return;
       over -= gained;
@@ -228,7 +238,7 @@ export class JournalFile {
 }
 
 function writeWhole(disk: Disk, fd: number, bytes: Buffer): void {
-  for (let written = 0; written < bytes.length; ) {
+  for (let written = 0; written < bytes.length;) {
     const more = disk.writeSync(fd, bytes.subarray(written));
     if (more === 0) throw new Error('the disk takes no more bytes');
     written += more;

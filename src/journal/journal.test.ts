@@ -31,7 +31,11 @@ describe('journal', () => {
       [6, 'closed', 8],
     ]);
     expect(events[1]).toMatchObject({ stream: 'stdout', data: Buffer.from('one'), atUs: 5000 });
-    expect(events[4]).toMatchObject({ stream: 'stderr', data: Buffer.from([0xff, 0x00]), atUs: 5000 });
+    expect(events[4]).toMatchObject({
+      stream: 'stderr',
+      data: Buffer.from([0xff, 0x00]),
+      atUs: 5000,
+    });
   });
 
   it('[J2] joins output that arrives in one turn into one event, and never across streams or 64 KiB', async () => {
@@ -90,16 +94,24 @@ describe('journal', () => {
   });
 
   it('[J6] reads any byte range of the output, over events and segments', async () => {
-    const { journal } = makeJournal({ limits: { journalBytes: 64 * 1024 * 1024 }, poolBytes: 64 * 1024 });
+    const { journal } = makeJournal({
+      limits: { journalBytes: 64 * 1024 * 1024 },
+      poolBytes: 64 * 1024,
+    });
     const whole = Buffer.alloc(9 * 1024 * 1024);
     for (let at = 0; at < whole.length; at += 4) whole.writeUInt32LE(at, at);
     for (let at = 0; at < whole.length; at += 100_000) {
       journal.output('merged', whole.subarray(at, at + 100_000));
       await journal.visible();
     }
-    for (const [offset, length] of [[0, 10], [4_194_300, 20], [1, 3_000_000], [whole.length - 5, 100]] as const) {
+    for (const [offset, length] of [
+      [0, 10],
+      [4_194_300, 20],
+      [1, 3_000_000],
+      [whole.length - 5, 100],
+    ] as const) {
       const parts: Buffer[] = [];
-      for (let at = offset; at < Math.min(offset + length, whole.length); ) {
+      for (let at = offset; at < Math.min(offset + length, whole.length);) {
         const found = await readRange(journal, at, offset + length - at);
         expect(found?.offset).toBe(at);
         parts.push(found?.bytes ?? Buffer.alloc(0));
@@ -135,8 +147,14 @@ describe('journal', () => {
     const headBytes = outputOf(before).length;
     expect(headBytes).toBeGreaterThan(300 * 1024);
     expect(held.subarray(0, headBytes).equals(whole.subarray(0, headBytes))).toBe(true);
-    expect(held.subarray(headBytes).equals(whole.subarray(total - (held.length - headBytes)))).toBe(true);
-    const inside = await readPage(journal, { after: (gap?.fromSeq ?? 0) + 3, maxBytes: 100_000, offset: headBytes + 777 });
+    expect(held.subarray(headBytes).equals(whole.subarray(total - (held.length - headBytes)))).toBe(
+      true,
+    );
+    const inside = await readPage(journal, {
+      after: (gap?.fromSeq ?? 0) + 3,
+      maxBytes: 100_000,
+      offset: headBytes + 777,
+    });
     expect(inside.missed?.bytes).toBe((gap?.bytes ?? 0) - 777);
   });
 
@@ -151,7 +169,11 @@ describe('journal', () => {
     journal.release();
     expect(disk.openFiles).toBe(0);
     const again = reopen(disk);
-    expect(again.found).toMatchObject({ kind: 'finished', seq: 4, closed: { bytes: 5, facts: { id: 'p1' } } });
+    expect(again.found).toMatchObject({
+      kind: 'finished',
+      seq: 4,
+      closed: { bytes: 5, facts: { id: 'p1' } },
+    });
     expect(await readAll(again.journal)).toEqual(await readAll(journal));
   });
 
@@ -159,7 +181,9 @@ describe('journal', () => {
     const { journal } = makeJournal();
     journal.appendClosed({});
     expect(() => journal.append(exited)).toThrow('after the journal was closed');
-    expect(() => journal.output('merged', Buffer.from('x'))).toThrow('after the journal was closed');
+    expect(() => journal.output('merged', Buffer.from('x'))).toThrow(
+      'after the journal was closed',
+    );
   });
 
   it('[J10] goes on numbering after an unfinished journal', async () => {
@@ -170,6 +194,12 @@ describe('journal', () => {
     await journal.visible();
     journal.release();
     const { found } = reopen(disk);
-    expect(found).toMatchObject({ kind: 'unfinished', seq: 2, offset: 4, started: { pid: 1 }, tornBytes: 0 });
+    expect(found).toMatchObject({
+      kind: 'unfinished',
+      seq: 2,
+      offset: 4,
+      started: { pid: 1 },
+      tornBytes: 0,
+    });
   });
 });

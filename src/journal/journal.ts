@@ -88,7 +88,9 @@ export class Journal {
   /** The last event: nothing can be appended after it. It carries all that a list needs to know of the process. */
   appendClosed(summary: Readonly<Record<string, unknown>>): number {
     const { offset: bytes, lostBytes } = this;
-    const payload = Buffer.from(JSON.stringify({ ...summary, bytes, lostBytes, segments: this.file.ranges() }));
+    const payload = Buffer.from(
+      JSON.stringify({ ...summary, bytes, lostBytes, segments: this.file.ranges() }),
+    );
     const footer = Buffer.alloc(FOOTER_BYTES);
     footer.writeUInt32LE(HEADER_BYTES + payload.length);
     FOOTER_MAGIC.copy(footer, 4);
@@ -101,7 +103,7 @@ export class Journal {
     if (this.ended) throw new Error('output after the journal was closed');
     const number = streams.indexOf(stream) + 1;
     this.lastOutputUs = this.clock.nowUs();
-    for (let rest = bytes; rest.length > 0; ) {
+    for (let rest = bytes; rest.length > 0;) {
       let batch = this.outbox.last();
       let taken = batch?.extend(number, rest, this.maxEventBytes) ?? 0;
       let added = taken;
@@ -109,7 +111,10 @@ export class Journal {
         const stamp = { seq: this.seq + 1, offset: this.offset, ...this.times() };
         // A little room is wasted rather than an event begun that could take only a few bytes.
         if (!batch?.fits(Math.min(rest.length, this.maxEventBytes, 4096))) {
-          batch = this.outbox.open({ firstSeq: stamp.seq, firstOffset: stamp.offset }, HEADER_BYTES + 1);
+          batch = this.outbox.open(
+            { firstSeq: stamp.seq, firstOffset: stamp.offset },
+            HEADER_BYTES + 1,
+          );
         }
         batch.openOutput(stamp, eventKinds.output, number);
         this.seq = stamp.seq;
@@ -201,9 +206,19 @@ export class Journal {
     return { atUs: this.clock.nowUs() - this.originUs, wallMs: this.clock.wallMs() };
   }
 
-  private add(kind: Exclude<keyof typeof eventKinds, 'output'>, payload: Buffer, footer: Buffer): number {
+  private add(
+    kind: Exclude<keyof typeof eventKinds, 'output'>,
+    payload: Buffer,
+    footer: Buffer,
+  ): number {
     if (this.ended) throw new Error(`a ${kind} event after the journal was closed`);
-    const header = { kind: eventKinds[kind], stream: 0, seq: this.seq + 1, offset: this.offset, ...this.times() };
+    const header = {
+      kind: eventKinds[kind],
+      stream: 0,
+      seq: this.seq + 1,
+      offset: this.offset,
+      ...this.times(),
+    };
     let batch = this.outbox.last();
     if (!batch?.fits(payload.length + footer.length)) {
       const bytes = HEADER_BYTES + payload.length + footer.length;

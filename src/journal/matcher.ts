@@ -36,26 +36,26 @@ const START_BUDGET_MS = 30_000;
 const PATIENCE = 10;
 
 export class Matcher {
-  readonly #clock: Clock;
-  readonly #blockBudgetMs: number;
-  readonly #idleMs: number;
-  #worker: SearchThread | undefined;
-  readonly #queue: Task[] = [];
-  #current: Task | undefined;
-  #lastId = 0;
-  #cancelIdle: (() => void) | undefined;
-  #closed = false;
-  readonly #ending = new Set<Promise<unknown>>();
+  private readonly clock: Clock;
+  private readonly blockBudgetMs: number;
+  private readonly idleMs: number;
+  private worker: SearchThread | undefined;
+  private readonly queue: Task[] = [];
+  private current: Task | undefined;
+  private lastId = 0;
+  private cancelIdle: (() => void) | undefined;
+  private closed = false;
+  private readonly ending = new Set<Promise<unknown>>();
 
   constructor(options: MatcherOptions) {
-    this.#clock = options.clock;
-    this.#blockBudgetMs = options.blockBudgetMs ?? 250;
-    this.#idleMs = options.idleMs ?? 30_000;
+    this.clock = options.clock;
+    this.blockBudgetMs = options.blockBudgetMs ?? 250;
+    this.idleMs = options.idleMs ?? 30_000;
   }
 
   /** True while a worker thread exists. */
   get active(): boolean {
-    return this.#worker !== undefined;
+    return this.worker !== undefined;
   }
 
   async search(
@@ -63,39 +63,36 @@ export class Matcher {
     query: SearchQuery,
     signal?: AbortSignal,
   ): Promise<SearchResult> {
-    if (this.#closed) throw closedError();
+    if (this.closed) throw closedError();
     const plan = planSearch(query);
     const { finder } = plan;
     const scan: Scan =
-      finder.kind === 'text' ? textScan(finder.text) : (input) => this.#scan(finder, input, signal);
+      finder.kind === 'text' ? textScan(finder.text) : (input) => this.scan(finder, input, signal);
     return new Search(source, plan, scan).run(signal);
   }
 
   /** Ends the worker; searches that need it fail. Resolves when every thread is gone. */
   async close(): Promise<void> {
-    this.#closed = true;
-    const tasks = [
-      ...(this.#current === undefined ? [] : [this.#current]),
-      ...this.#queue.splice(0),
-    ];
-    this.#dropWorker();
+    this.closed = true;
+    const tasks = [...(this.current === undefined ? [] : [this.current]), ...this.queue.splice(0)];
+    this.dropWorker();
     for (const task of tasks) task.reject(closedError());
-    await Promise.all(this.#ending);
+    await Promise.all(this.ending);
   }
 
-  #scan(
+  private scan(
     regex: RegexPlan,
     input: ScanInput,
     signal: AbortSignal | undefined,
   ): Promise<readonly LineHit[]> {
-    if (this.#closed) return Promise.reject(closedError());
+    if (this.closed) return Promise.reject(closedError());
     if (signal?.aborted === true) return Promise.reject(abortedError());
-    this.#lastId += 1;
-    const id = this.#lastId;
+    this.lastId += 1;
+    const id = this.lastId;
     return new Promise((resolve, reject) => {
       const abort = (): void => {
-        const at = this.#queue.findIndex((task) => task.id === id);
-        if (at >= 0) this.#queue.splice(at, 1);
+        const at = this.queue.findIndex((task) => task.id === id);
+        if (at >= 0) this.queue.splice(at, 1);
         // A block that is being matched is left to end by itself: at most one budget.
         settle(() => reject(abortedError()));
       };
@@ -103,7 +100,7 @@ export class Matcher {
         signal?.removeEventListener('abort', abort);
         how();
       };
-      this.#queue.push({
+      this.queue.push({
         id,
         regex,
         input,
@@ -111,39 +108,39 @@ export class Matcher {
         reject: (reason) => settle(() => reject(reason)),
       });
       signal?.addEventListener('abort', abort, { once: true });
-      this.#next();
+      this.next();
     });
   }
 
-  #next(): void {
-    if (this.#current !== undefined) return;
-    this.#current = this.#queue.shift();
-    if (this.#current === undefined) return;
-    this.#cancelIdle?.();
-    this.#worker ??= new SearchThread((end) => this.#ended(end));
-    const { id, regex, input } = this.#current;
-    this.#worker.start({ id, regex, input }, this.#blockBudgetMs);
+  private next(): void {
+    if (this.current !== undefined) return;
+    this.current = this.queue.shift();
+    if (this.current === undefined) return;
+    this.cancelIdle?.();
+    this.worker ??= new SearchThread((end) => this.ended(end));
+    const { id, regex, input } = this.current;
+    this.worker.start({ id, regex, input }, this.blockBudgetMs);
   }
 
-  #ended(end: JobEnd): void {
-    const task = this.#current;
-    this.#current = undefined;
+  private ended(end: JobEnd): void {
+    const task = this.current;
+    this.current = undefined;
     if (end.kind === 'answer' && 'hits' in end.answer) task?.resolve(end.answer.hits);
-    else if (task !== undefined) task.reject(this.#problem(task, end));
-    if (end.kind !== 'answer') this.#dropWorker();
-    this.#next();
-    if (this.#current !== undefined || this.#worker === undefined) return;
-    this.#cancelIdle?.();
-    this.#cancelIdle = this.#clock.after(this.#idleMs, () => this.#dropWorker());
+    else if (task !== undefined) task.reject(this.problem(task, end));
+    if (end.kind !== 'answer') this.dropWorker();
+    this.next();
+    if (this.current !== undefined || this.worker === undefined) return;
+    this.cancelIdle?.();
+    this.cancelIdle = this.clock.after(this.idleMs, () => this.dropWorker());
   }
 
-  #problem(task: Task, end: JobEnd): Error {
+  private problem(task: Task, end: JobEnd): Error {
     const details = { pattern: task.regex.source };
     const slow = (message: string): Error =>
       new HoldfastError('pattern_too_slow', message, details);
     if (end.kind === 'slow') {
       return slow(
-        `The pattern took more than ${this.#blockBudgetMs} ms for ${task.input.bytes.length} bytes of text.`,
+        `The pattern took more than ${this.blockBudgetMs} ms for ${task.input.bytes.length} bytes of text.`,
       );
     }
     if (end.kind === 'failed')
@@ -156,14 +153,14 @@ export class Matcher {
       : new Error(message);
   }
 
-  #dropWorker(): void {
-    this.#cancelIdle?.();
-    this.#cancelIdle = undefined;
-    this.#current = undefined;
-    if (this.#worker === undefined) return;
-    const ending = this.#worker.end().finally(() => this.#ending.delete(ending));
-    this.#ending.add(ending);
-    this.#worker = undefined;
+  private dropWorker(): void {
+    this.cancelIdle?.();
+    this.cancelIdle = undefined;
+    this.current = undefined;
+    if (this.worker === undefined) return;
+    const ending = this.worker.end().finally(() => this.ending.delete(ending));
+    this.ending.add(ending);
+    this.worker = undefined;
   }
 }
 
@@ -174,56 +171,56 @@ type JobEnd =
 
 /** One worker thread, one job at a time. Tells how each job ended, and keeps the program alive only meanwhile. */
 class SearchThread {
-  readonly #worker: Worker;
-  readonly #begun: Begun = new BigInt64Array(new SharedArrayBuffer(32));
-  readonly #tell: (end: JobEnd) => void;
-  #job = 0;
-  #timer: NodeJS.Timeout | undefined;
+  private readonly worker: Worker;
+  private readonly begun: Begun = new BigInt64Array(new SharedArrayBuffer(32));
+  private readonly tell: (end: JobEnd) => void;
+  private job = 0;
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(tell: (end: JobEnd) => void) {
-    this.#tell = tell;
-    this.#worker = new Worker(builtFile(import.meta.url, './search-worker.js'), {
+    this.tell = tell;
+    this.worker = new Worker(builtFile(import.meta.url, './search-worker.js'), {
       name: 'holdfast-search',
-      workerData: this.#begun,
+      workerData: this.begun,
       // Options of the main program (loaders, inspectors) are not for the worker.
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 },
     });
-    this.#worker.on('message', (answer: ScanAnswer) => this.#finish({ kind: 'answer', answer }));
-    this.#worker.on('error', (error: Error & { code?: string }) => {
-      this.#finish({
+    this.worker.on('message', (answer: ScanAnswer) => this.finish({ kind: 'answer', answer }));
+    this.worker.on('error', (error: Error & { code?: string }) => {
+      this.finish({
         kind: 'failed',
         error,
         outOfMemory: error.code === 'ERR_WORKER_OUT_OF_MEMORY',
       });
     });
-    this.#worker.on('exit', () => {
-      this.#tell({
+    this.worker.on('exit', () => {
+      this.tell({
         kind: 'failed',
         error: new Error('The search worker ended.'),
         outOfMemory: false,
       });
     });
-    this.#worker.unref();
+    this.worker.unref();
   }
 
   start(job: ScanJob, budgetMs: number): void {
-    this.#job = job.id;
-    this.#worker.ref();
+    this.job = job.id;
+    this.worker.ref();
     // A copy of its own: a view into a larger buffer would carry the whole of it along.
     const bytes = new Uint8Array(job.input.bytes);
-    this.#worker.postMessage({ ...job, input: { ...job.input, bytes } } satisfies ScanJob, [
+    this.worker.postMessage({ ...job, input: { ...job.input, bytes } } satisfies ScanJob, [
       bytes.buffer,
     ]);
     const postedAt = process.hrtime.bigint();
     const judge = (): void => {
-      if (this.#job !== job.id) return;
-      const hasBegun = Atomics.load(this.#begun, 0) === BigInt(job.id);
-      const leftMs = hasBegun ? budgetMs - this.#spentMs() : START_BUDGET_MS - msSince(postedAt);
-      if (leftMs > 0) this.#timer = setTimeout(check, Math.min(leftMs, budgetMs));
-      else if (hasBegun) this.#finish({ kind: 'slow' });
+      if (this.job !== job.id) return;
+      const hasBegun = Atomics.load(this.begun, 0) === BigInt(job.id);
+      const leftMs = hasBegun ? budgetMs - this.spentMs() : START_BUDGET_MS - msSince(postedAt);
+      if (leftMs > 0) this.timer = setTimeout(check, Math.min(leftMs, budgetMs));
+      else if (hasBegun) this.finish({ kind: 'slow' });
       else
-        this.#finish({
+        this.finish({
           kind: 'failed',
           error: new Error('The search worker did not start.'),
           outOfMemory: false,
@@ -231,32 +228,32 @@ class SearchThread {
     };
     // Timers come first in a turn of the loop: an answer that is already there gets its chance before the verdict.
     const check = (): void => void setImmediate(judge);
-    this.#timer = setTimeout(check, budgetMs);
+    this.timer = setTimeout(check, budgetMs);
   }
 
   /** On the job that was begun: what the thread has worked, or its share of the clock when that is more or all we know. */
-  #spentMs(): number {
-    const [, clock = 0n, time = 0n, thread = 0n] = this.#begun;
+  private spentMs(): number {
+    const [, clock = 0n, time = 0n, thread = 0n] = this.begun;
     const now = time > 0n ? threadTimeNs(Number(thread)) : undefined;
     if (now === undefined) return msSince(clock);
     return Math.max(Number(now - time) / 1e6, msSince(clock) / PATIENCE);
   }
 
   async end(): Promise<void> {
-    this.#job = 0;
-    clearTimeout(this.#timer);
-    this.#worker.removeAllListeners();
+    this.job = 0;
+    clearTimeout(this.timer);
+    this.worker.removeAllListeners();
     // One that fails while it is being ended is ended all the same.
-    this.#worker.on('error', () => undefined);
-    await this.#worker.terminate();
+    this.worker.on('error', () => undefined);
+    await this.worker.terminate();
   }
 
-  #finish(end: JobEnd): void {
-    if (this.#job === 0) return;
-    this.#job = 0;
-    clearTimeout(this.#timer);
-    this.#worker.unref();
-    this.#tell(end);
+  private finish(end: JobEnd): void {
+    if (this.job === 0) return;
+    this.job = 0;
+    clearTimeout(this.timer);
+    this.worker.unref();
+    this.tell(end);
   }
 }
 

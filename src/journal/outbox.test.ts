@@ -69,7 +69,12 @@ describe('a disk that refuses', () => {
   it('[J15] beyond the memory bound the oldest unstored output becomes one gap with exact counts', async () => {
     const disk = new MemoryDisk();
     const clock = new FakeClock();
-    const { journal } = makeJournal({ disk, clock, poolBytes: 64 * KiB, limits: { memoryBytes: 256 * KiB } });
+    const { journal } = makeJournal({
+      disk,
+      clock,
+      poolBytes: 64 * KiB,
+      limits: { memoryBytes: 256 * KiB },
+    });
     journal.output('merged', Buffer.from('stored\n'));
     await settle(journal);
     disk.failure = 'ENOSPC';
@@ -97,14 +102,21 @@ describe('a disk that refuses', () => {
     expect(gap).toMatchObject({ body: { fromSeq: 2, bytes: journal.lostBytes } });
     const out = outputOf(events);
     const tail = refused.subarray(journal.lostBytes);
-    expect(out.equals(Buffer.concat([Buffer.from('stored\n'), tail, Buffer.from('after\n')]))).toBe(true);
+    expect(out.equals(Buffer.concat([Buffer.from('stored\n'), tail, Buffer.from('after\n')]))).toBe(
+      true,
+    );
     expect(journal.offset).toBe(7 + refused.length + 6);
   });
 
   it('[J16] a disk that fails again while recovering loses nothing more than it says', async () => {
     const disk = new MemoryDisk();
     const clock = new FakeClock();
-    const { journal } = makeJournal({ disk, clock, poolBytes: 64 * KiB, limits: { memoryBytes: 128 * KiB } });
+    const { journal } = makeJournal({
+      disk,
+      clock,
+      poolBytes: 64 * KiB,
+      limits: { memoryBytes: 128 * KiB },
+    });
     disk.failure = 'EIO';
     for (let round = 0; round < 6; round += 1) {
       for (let index = 0; index < 20; index += 1) {
@@ -122,7 +134,10 @@ describe('a disk that refuses', () => {
     await settle(journal);
     await turn();
     const { events, missed } = await readAll(reopen(disk).journal);
-    const gaps = events.reduce((sum, event) => sum + (event.kind === 'gap' ? event.body.bytes : 0), 0);
+    const gaps = events.reduce(
+      (sum, event) => sum + (event.kind === 'gap' ? event.body.bytes : 0),
+      0,
+    );
     expect(missed).toEqual([]);
     expect(gaps).toBe(journal.lostBytes);
     expect(outputOf(events).length + gaps).toBe(journal.offset);

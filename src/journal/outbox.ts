@@ -189,7 +189,12 @@ export class Outbox {
     const bytes = batch.endOffset - batch.firstOffset;
     this.bytes -= batch.used;
     if (!batch.gap) this.lostBytes += bytes;
-    this.dropped ??= { fromSeq: batch.firstSeq, toSeq: batch.endSeq, offset: batch.firstOffset, bytes: 0 };
+    this.dropped ??= {
+      fromSeq: batch.firstSeq,
+      toSeq: batch.endSeq,
+      offset: batch.firstOffset,
+      bytes: 0,
+    };
     this.dropped.toSeq = batch.endSeq;
     this.dropped.bytes += bytes;
   }
@@ -202,9 +207,20 @@ export class Outbox {
     };
     const payload = Buffer.from(JSON.stringify(body));
     const { fromSeq: firstSeq, offset: firstOffset } = dropped;
-    const batch = new Batch(Buffer.alloc(HEADER_BYTES + payload.length), { firstSeq, firstOffset, gap: true });
+    const batch = new Batch(Buffer.alloc(HEADER_BYTES + payload.length), {
+      firstSeq,
+      firstOffset,
+      gap: true,
+    });
     const wallMs = this.options.clock.wallMs();
-    const header = { kind: eventKinds.gap, stream: 0, seq: dropped.toSeq, offset: firstOffset, atUs: 0, wallMs };
+    const header = {
+      kind: eventKinds.gap,
+      stream: 0,
+      seq: dropped.toSeq,
+      offset: firstOffset,
+      atUs: 0,
+      wallMs,
+    };
     batch.add(header, payload, dropped.bytes);
     this.bytes += batch.used;
     return batch;

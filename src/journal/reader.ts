@@ -4,7 +4,14 @@
 import { errnoOf } from '../base/disk.ts';
 import { eventKinds } from '../protocol/event.ts';
 import type { Missed } from '../protocol/host-api.ts';
-import { checkRecord, HEADER_BYTES, outputBytesOf, payloadOf, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
+import {
+  checkRecord,
+  HEADER_BYTES,
+  outputBytesOf,
+  payloadOf,
+  readHeader,
+  SEGMENT_KIND,
+} from '../protocol/record.ts';
 import type { RecordHeader } from '../protocol/record.ts';
 import type { Source } from './segment.ts';
 
@@ -47,7 +54,8 @@ export async function readPage(journal: Readable, request: PageRequest): Promise
   const { after, maxBytes } = request;
   for (;;) {
     const at = locate(journal.sources(), (source) => source.endSeq > after);
-    if (at === undefined) return { records: Buffer.alloc(0), nextAfter: after, nextOffset: journal.visibleOffset };
+    if (at === undefined)
+      return { records: Buffer.alloc(0), nextAfter: after, nextOffset: journal.visibleOffset };
     const walk = await openWalk(at.source, { key: 'seq', value: after + 1 }, maxBytes);
     if (walk === 'gone') continue;
     return collectPage(walk, { ...request, seen: request.offset ?? at.before?.endOffset ?? 0 });
@@ -55,7 +63,11 @@ export async function readPage(journal: Readable, request: PageRequest): Promise
 }
 
 /** Output bytes from `offset` on, at most `maxBytes`, over all streams in journal order; undefined at the end. */
-export async function readRange(journal: Readable, offset: number, maxBytes: number): Promise<FoundBytes | undefined> {
+export async function readRange(
+  journal: Readable,
+  offset: number,
+  maxBytes: number,
+): Promise<FoundBytes | undefined> {
   let wanted = offset;
   for (;;) {
     const at = locate(journal.sources(), (source) => source.endOffset > wanted);
@@ -120,9 +132,11 @@ async function openWalk(source: Source, target: Target, maxBytes: number): Promi
     const whole = start.pos + bytes.length >= source.size;
     if (found.complete) return { source, bytes, at: found.at, damageFrom: found.damageFrom };
     // The source should hold it, and ends without it.
-    if (whole) return { source, bytes, at: bytes.length, damageFrom: found.damageFrom ?? found.position };
+    if (whole)
+      return { source, bytes, at: bytes.length, damageFrom: found.damageFrom ?? found.position };
     // The record wanted is larger than what was read, or lies behind it.
-    if (found.at > 0 && found.damageFrom === undefined) start = { ...found.position, pos: start.pos + found.at };
+    if (found.at > 0 && found.damageFrom === undefined)
+      start = { ...found.position, pos: start.pos + found.at };
     length = Math.max(length, found.needs);
     if (found.at === 0 || found.damageFrom !== undefined) length *= 2;
   }
@@ -151,7 +165,8 @@ function findFirst(bytes: Buffer, start: Position, target: Target): Found {
   let at = 0;
   for (;;) {
     const check = checkRecord(bytes, at);
-    if (check.kind === 'short') return { at, complete: false, needs: check.needs, position, damageFrom };
+    if (check.kind === 'short')
+      return { at, complete: false, needs: check.needs, position, damageFrom };
     if (check.kind === 'bad') {
       damageFrom ??= position;
       const next = nextGoodRecord(bytes, at, position);
@@ -181,7 +196,11 @@ function positionAfter(header: RecordHeader, payload: Buffer): Position {
  * The next place behind damage at `badAt` where a good record stands that can follow `expected`. Output may itself
  * contain what looks like a record (somebody prints a journal), so number and offset must be reachable from there.
  */
-export function nextGoodRecord(bytes: Buffer, badAt: number, expected: Position): number | undefined {
+export function nextGoodRecord(
+  bytes: Buffer,
+  badAt: number,
+  expected: Position,
+): number | undefined {
   for (let at = badAt + 1; at + HEADER_BYTES <= bytes.length; at += 1) {
     // The cheap tests first: nearly every wrong position fails them.
     const kind = bytes[at + 8] ?? 255;
@@ -195,17 +214,18 @@ export function nextGoodRecord(bytes: Buffer, badAt: number, expected: Position)
   return undefined;
 }
 
-function collectPage(
-  walk: Walk,
-  want: { after: number; maxBytes: number; seen: number },
-): RawPage {
+function collectPage(walk: Walk, want: { after: number; maxBytes: number; seen: number }): RawPage {
   const { bytes, source } = walk;
   let end = walk.at;
   let next: Position | undefined;
   let first: RecordHeader | undefined;
   while (end < bytes.length) {
     const check = checkRecord(bytes, end);
-    if (check.kind !== 'good' || (first !== undefined && end + check.bytes - walk.at > want.maxBytes)) break;
+    if (
+      check.kind !== 'good' ||
+      (first !== undefined && end + check.bytes - walk.at > want.maxBytes)
+    )
+      break;
     const header = readHeader(bytes, end);
     if (header.seq > source.endSeq) break;
     first ??= header;
@@ -237,15 +257,24 @@ function missedBefore(
     return { fromSeq, toSeq: until.seq - 1, bytes, reason: 'damage' };
   }
   const bytes = until.offset - want.seen;
-  return { fromSeq, toSeq: until.seq - 1, bytes, reason: walk.source.place === 'memory' ? 'storage' : 'limit' };
+  return {
+    fromSeq,
+    toSeq: until.seq - 1,
+    bytes,
+    reason: walk.source.place === 'memory' ? 'storage' : 'limit',
+  };
 }
 
-function collectBytes(walk: Walk, wanted: number, maxBytes: number): { offset: number; bytes: Buffer } {
+function collectBytes(
+  walk: Walk,
+  wanted: number,
+  maxBytes: number,
+): { offset: number; bytes: Buffer } {
   const parts: Buffer[] = [];
   let length = 0;
   let offset = wanted;
   let expected: number | undefined;
-  for (let at = walk.at; at < walk.bytes.length && length < maxBytes; ) {
+  for (let at = walk.at; at < walk.bytes.length && length < maxBytes;) {
     const check = checkRecord(walk.bytes, at);
     if (check.kind !== 'good') break;
     const header = readHeader(walk.bytes, at);

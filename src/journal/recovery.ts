@@ -3,8 +3,19 @@
 
 import { readdirSync } from 'node:fs';
 import type { Disk } from '../base/disk.ts';
-import { eventKinds, type ClosedBody, type ExitedBody, type StartedBody } from '../protocol/event.ts';
-import { checkRecord, outputBytesOf, payloadOf, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
+import {
+  eventKinds,
+  type ClosedBody,
+  type ExitedBody,
+  type StartedBody,
+} from '../protocol/event.ts';
+import {
+  checkRecord,
+  outputBytesOf,
+  payloadOf,
+  readHeader,
+  SEGMENT_KIND,
+} from '../protocol/record.ts';
 import type { RecordHeader } from '../protocol/record.ts';
 import { FOOTER_BYTES, FOOTER_MAGIC } from './journal.ts';
 import { nextGoodRecord } from './reader.ts';
@@ -78,7 +89,9 @@ function openFinished(location: JournalLocation): FinishedJournal | undefined {
   const { header, closed, recordBytes, fileBytes } = tail;
   const ranges = closed['segments'] as SegmentRange[];
   const present = new Set(numbers);
-  const segments = ranges.filter((range) => present.has(range.number) && range.number !== last.number);
+  const segments = ranges.filter(
+    (range) => present.has(range.number) && range.number !== last.number,
+  );
   const known = ranges.find((range) => range.number === last.number);
   const size = fileBytes - FOOTER_BYTES;
   segments.push({
@@ -101,7 +114,9 @@ function openFinished(location: JournalLocation): FinishedJournal | undefined {
 function readClosedRecord(
   disk: Disk,
   path: string,
-): { header: RecordHeader; closed: ClosedBody; recordBytes: number; fileBytes: number } | undefined {
+):
+  | { header: RecordHeader; closed: ClosedBody; recordBytes: number; fileBytes: number }
+  | undefined {
   const fd = disk.openRead(path);
   try {
     const fileBytes = disk.size(fd);
@@ -109,7 +124,8 @@ function readClosedRecord(
     const footer = Buffer.alloc(FOOTER_BYTES);
     disk.readSync(fd, footer, fileBytes - FOOTER_BYTES);
     const recordBytes = footer.readUInt32LE(0);
-    if (!footer.subarray(4).equals(FOOTER_MAGIC) || recordBytes > fileBytes - FOOTER_BYTES) return undefined;
+    if (!footer.subarray(4).equals(FOOTER_MAGIC) || recordBytes > fileBytes - FOOTER_BYTES)
+      return undefined;
     const record = Buffer.alloc(recordBytes);
     disk.readSync(fd, record, fileBytes - FOOTER_BYTES - recordBytes);
     const check = checkRecord(record, 0);
@@ -176,11 +192,14 @@ interface Scan {
 function scanSegment(bytes: Buffer, told: Told): Scan {
   let at = 0;
   let goodBytes = 0;
-  let range: { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number } | undefined;
+  let range:
+    | { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number }
+    | undefined;
   for (;;) {
     const check = checkRecord(bytes, at);
     if (check.kind !== 'good') {
-      const next = range && nextGoodRecord(bytes, at, { seq: range.endSeq + 1, offset: range.endOffset });
+      const next =
+        range && nextGoodRecord(bytes, at, { seq: range.endSeq + 1, offset: range.endOffset });
       if (next === undefined) return { goodBytes, range };
       at = next;
       continue;

@@ -19,17 +19,17 @@ class MemorySource implements ByteSource {
   start = 0;
   end = 0;
   reads = 0;
-  readonly #parts: { offset: number; bytes: Buffer }[] = [];
-  readonly #most: number;
+  private readonly parts: { offset: number; bytes: Buffer }[] = [];
+  private readonly most: number;
 
   constructor(first: Buffer | string = '', most = Infinity) {
-    this.#most = most;
+    this.most = most;
     this.add(first);
   }
 
   add(bytes: Buffer | string): this {
     const added = Buffer.from(bytes);
-    if (added.length > 0) this.#parts.push({ offset: this.end, bytes: added });
+    if (added.length > 0) this.parts.push({ offset: this.end, bytes: added });
     this.end += added.length;
     return this;
   }
@@ -41,10 +41,10 @@ class MemorySource implements ByteSource {
 
   read(offset: number, maxBytes: number): Promise<{ offset: number; bytes: Buffer } | undefined> {
     this.reads += 1;
-    const part = this.#parts.find((part) => part.offset + part.bytes.length > offset);
+    const part = this.parts.find((part) => part.offset + part.bytes.length > offset);
     if (part === undefined) return Promise.resolve(undefined);
     const at = Math.max(0, offset - part.offset);
-    const bytes = part.bytes.subarray(at, at + Math.min(maxBytes, this.#most));
+    const bytes = part.bytes.subarray(at, at + Math.min(maxBytes, this.most));
     return Promise.resolve({ offset: part.offset + at, bytes });
   }
 }

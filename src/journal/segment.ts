@@ -76,7 +76,10 @@ export class Segment implements Source {
   }
 
   /** Takes note of records that were written at the end. */
-  grew(bytes: number, at: { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number }): void {
+  grew(
+    bytes: number,
+    at: { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number },
+  ): void {
     const last = this.marks.at(-1);
     if (last === undefined || this.size - last.pos >= MARK_EVERY_BYTES) {
       this.marks.push({ seq: at.firstSeq, offset: at.firstOffset, pos: this.size });
@@ -110,7 +113,9 @@ export class Segment implements Source {
 
 /** The record that opens every segment, so that a file alone says whose it is and where it stands. */
 export function segmentHeader(id: string, segment: SegmentRange, wallMs: number): Buffer {
-  const payload = Buffer.from(JSON.stringify({ format: JOURNAL_FORMAT, id, number: segment.number }));
+  const payload = Buffer.from(
+    JSON.stringify({ format: JOURNAL_FORMAT, id, number: segment.number }),
+  );
   const { firstSeq: seq, firstOffset: offset } = segment;
   return encodeRecord({ kind: SEGMENT_KIND, stream: 0, seq, offset, atUs: 0, wallMs }, payload);
 }

@@ -38,7 +38,9 @@ export class Syncer {
       try {
         await journal.sync();
       } catch (error) {
-        this.report(`a journal could not be synced: ${error instanceof Error ? error.message : String(error)}`);
+        this.report(
+          `a journal could not be synced: ${error instanceof Error ? error.message : String(error)}`,
+        );
       }
     }
     this.cancel = undefined;

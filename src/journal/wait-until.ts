@@ -14,7 +14,10 @@ export interface WaitOptions {
 }
 
 /** Resolves with what `check` answers, or with undefined when the time is over. Rejects with `aborted`. */
-export function waitUntil<T>(check: () => T | undefined, options: WaitOptions): Promise<T | undefined> {
+export function waitUntil<T>(
+  check: () => T | undefined,
+  options: WaitOptions,
+): Promise<T | undefined> {
   const { clock, timeoutMs, signal, subscribe } = options;
   if (signal?.aborted) return Promise.reject(aborted());
   const met = check();
@@ -40,7 +43,10 @@ export function waitUntil<T>(check: () => T | undefined, options: WaitOptions): 
       }
     };
     const unsubscribe = subscribe(wake);
-    const cancelTimer = timeoutMs === undefined ? undefined : clock.after(timeoutMs, () => finish(() => resolve(undefined)));
+    const cancelTimer =
+      timeoutMs === undefined
+        ? undefined
+        : clock.after(timeoutMs, () => finish(() => resolve(undefined)));
     signal?.addEventListener('abort', giveUp);
   });
 }

@@ -17,21 +17,27 @@ interface BytesReference {
 export function encodeFrame(message: unknown): Buffer[] {
   const attachments: Uint8Array[] = [];
   let attached = 0;
-  const text = JSON.stringify(message, function replace(this: Record<string, unknown>, key: string, value: unknown) {
-    // `value` has already been through Buffer's own toJSON; the original is still in its place.
-    const original = this[key];
-    if (!(original instanceof Uint8Array)) return value;
-    const reference: BytesReference = { $bytes: [attached, original.length] };
-    attachments.push(original);
-    attached += original.length;
-    return reference;
-  });
+  const text = JSON.stringify(
+    message,
+    function replace(this: Record<string, unknown>, key: string, value: unknown) {
+      // `value` has already been through Buffer's own toJSON; the original is still in its place.
+      const original = this[key];
+      if (!(original instanceof Uint8Array)) return value;
+      const reference: BytesReference = { $bytes: [attached, original.length] };
+      attachments.push(original);
+      attached += original.length;
+      return reference;
+    },
+  );
   const json = Buffer.from(text);
   const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
   prefix.writeUInt32LE(4 + json.length + attached, 0);
   prefix.writeUInt32LE(json.length, 4);
   const head = Buffer.concat([prefix, json]);
-  return [head, ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))];
+  return [
+    head,
+    ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
+  ];
 }
 
 /** Turns the bytes of a socket, however they are cut, into messages. */
@@ -45,7 +51,8 @@ export class FrameReader {
   *push(chunk: Buffer): Generator<unknown> {
     this.chunks.push(chunk);
     this.buffered += chunk.length;
-    for (let frame = this.take(); frame !== undefined; frame = this.take()) yield decodeFrame(frame);
+    for (let frame = this.take(); frame !== undefined; frame = this.take())
+      yield decodeFrame(frame);
   }
 
   private take(): Buffer | undefined {
@@ -53,7 +60,10 @@ export class FrameReader {
     const first = this.front(PREFIX_BYTES);
     const length = 4 + first.readUInt32LE(0);
     if (length > MAX_FRAME_BYTES || first.readUInt32LE(4) > length - PREFIX_BYTES) {
-      throw new HoldfastError('invalid_input', 'The other side of the socket does not speak the keeper protocol.');
+      throw new HoldfastError(
+        'invalid_input',
+        'The other side of the socket does not speak the keeper protocol.',
+      );
     }
     this.needed = length;
     if (this.buffered < length) return undefined;
@@ -85,7 +95,8 @@ function decodeFrame(frame: Buffer): unknown {
   return JSON.parse(text, (_key, value: unknown) => {
     if (!isReference(value)) return value;
     const [start, length] = value.$bytes;
-    if (start + length > attachments.length) throw new HoldfastError('invalid_input', 'A frame refers to bytes it lacks.');
+    if (start + length > attachments.length)
+      throw new HoldfastError('invalid_input', 'A frame refers to bytes it lacks.');
     return attachments.subarray(start, start + length);
   });
 }
@@ -93,5 +104,9 @@ function decodeFrame(frame: Buffer): unknown {
 function isReference(value: unknown): value is BytesReference {
   if (typeof value !== 'object' || value === null || !('$bytes' in value)) return false;
   const { $bytes } = value;
-  return Array.isArray($bytes) && $bytes.length === 2 && $bytes.every((part) => Number.isSafeInteger(part) && part >= 0);
+  return (
+    Array.isArray($bytes) &&
+    $bytes.length === 2 &&
+    $bytes.every((part) => Number.isSafeInteger(part) && part >= 0)
+  );
 }

@@ -51,18 +51,26 @@ function ensurePrivate(folder: string): void {
   } catch (error) {
     if (errnoOf(error) !== 'EEXIST') {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new HoldfastError('home_unsafe', `The state directory ${folder} cannot be made: ${reason}.`, { folder });
+      throw new HoldfastError(
+        'home_unsafe',
+        `The state directory ${folder} cannot be made: ${reason}.`,
+        { folder },
+      );
     }
   }
   const problem = whyNotPrivate(lstatSync(folder));
-  if (problem) throw new HoldfastError('home_unsafe', `The state directory ${folder} ${problem}.`, { folder });
+  if (problem)
+    throw new HoldfastError('home_unsafe', `The state directory ${folder} ${problem}.`, { folder });
 }
 
 function whyNotPrivate(stats: Stats): string | undefined {
   if (stats.isSymbolicLink()) return 'is a symbolic link';
   if (!stats.isDirectory()) return 'is not a directory';
   if (process.getuid === undefined) return undefined;
-  if (stats.uid !== process.getuid()) return `belongs to user ${stats.uid}, not to you (${process.getuid()})`;
+  if (stats.uid !== process.getuid())
+    return `belongs to user ${stats.uid}, not to you (${process.getuid()})`;
   const mode = (stats.mode & 0o777).toString(8).padStart(4, '0');
-  return (stats.mode & 0o077) === 0 ? undefined : `has mode ${mode}: others could look in; make it 0700`;
+  return (stats.mode & 0o077) === 0
+    ? undefined
+    : `has mode ${mode}: others could look in; make it 0700`;
 }

@@ -7,7 +7,13 @@ import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { HostApi } from '../protocol/host-api.ts';
 import { operations } from '../protocol/operations.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
-import { PROTOCOL_VERSION, type Answer, type Cancel, type Request, type Welcome } from './messages.ts';
+import {
+  PROTOCOL_VERSION,
+  type Answer,
+  type Cancel,
+  type Request,
+  type Welcome,
+} from './messages.ts';
 
 export interface KeeperOptions {
   readonly host: HostApi;
@@ -20,9 +26,9 @@ export interface KeeperOptions {
 }
 
 /** Bytes waiting to be sent on one connection before the next large answer is made. */
-const ROOM_BYTES = 4 * 1024 * 1024;
+const ROOM_BYTES = 1024 * 1024;
 /** Large answers being made for one connection at a time. */
-const LARGE_AT_ONCE = 4;
+const LARGE_AT_ONCE = 2;
 
 export class Keeper {
   private readonly options: KeeperOptions;
@@ -60,7 +66,10 @@ export class Keeper {
 
   private accept(socket: Socket): void {
     const { host, version } = this.options;
-    const connection = new Connection(socket, host, { stop: () => this.stop(), gone: () => this.gone(connection) });
+    const connection = new Connection(socket, host, {
+      stop: () => this.stop(),
+      gone: () => this.gone(connection),
+    });
     this.connections.add(connection);
     this.cancelIdle?.();
     this.cancelIdle = undefined;
@@ -113,7 +122,9 @@ class Connection {
 
   welcome(version: string): void {
     const names = [...Object.keys(operations), 'stop'];
-    const welcome: Welcome = { welcome: { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names } };
+    const welcome: Welcome = {
+      welcome: { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names },
+    };
     this.send(welcome);
   }
 
@@ -159,7 +170,12 @@ class Connection {
     const { op, owner, params } = request;
     if (op === 'stop') return Promise.resolve({});
     if (!Object.hasOwn(operations, op)) {
-      return Promise.reject(new HoldfastError('unsupported', `This keeper does not know the operation "${String(op)}".`));
+      return Promise.reject(
+        new HoldfastError(
+          'unsupported',
+          `This keeper does not know the operation "${String(op)}".`,
+        ),
+      );
     }
     if (op === 'read' || op === 'range') return this.performLarge(op, request, signal);
     const operation = this.host[op] as (...args: unknown[]) => Promise<unknown>;
@@ -167,13 +183,22 @@ class Connection {
   }
 
   /** A page is waited for like anything else, but fetched only when there is room for it. */
-  private async performLarge(op: 'read' | 'range', request: Request, signal: AbortSignal): Promise<unknown> {
+  private async performLarge(
+    op: 'read' | 'range',
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<unknown> {
     const { owner } = request;
-    const params = request.params as Parameters<HostApi['read']>[1] & Parameters<HostApi['range']>[1];
+    const params = request.params as Parameters<HostApi['read']>[1] &
+      Parameters<HostApi['range']>[1];
     const { waitMs, ...page } = params;
     if (op === 'read' && waitMs !== undefined) {
       const growth = { kind: 'growth', after: page.after ?? 0 } as const;
-      await this.host.wait(owner, { waits: [{ id: page.id, for: [growth] }], timeoutMs: waitMs }, signal);
+      await this.host.wait(
+        owner,
+        { waits: [{ id: page.id, for: [growth] }], timeoutMs: waitMs },
+        signal,
+      );
     }
     await this.turn();
     try {

@@ -7,7 +7,13 @@ import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
 import { operations, type OperationName } from '../protocol/operations.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
-import { PROTOCOL_VERSION, type Answer, type Cancel, type Request, type Welcome } from './messages.ts';
+import {
+  PROTOCOL_VERSION,
+  type Answer,
+  type Cancel,
+  type Request,
+  type Welcome,
+} from './messages.ts';
 
 export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
@@ -37,9 +43,13 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
   const call = (op: OperationName) => (owner: Owner, params: unknown, signal?: AbortSignal) => {
     if (known.has(op)) return wire.call(op, owner, params, signal);
     const problem = `The running keeper (${keeper.version}, pid ${keeper.pid}) does not know the operation "${op}".`;
-    return Promise.reject(new HoldfastError('keeper_too_old', problem, { keeperVersion: keeper.version }));
+    return Promise.reject(
+      new HoldfastError('keeper_too_old', problem, { keeperVersion: keeper.version }),
+    );
   };
-  const calls = Object.fromEntries(Object.keys(operations).map((name) => [name, call(name as OperationName)]));
+  const calls = Object.fromEntries(
+    Object.keys(operations).map((name) => [name, call(name as OperationName)]),
+  );
   return {
     ...(calls as unknown as Omit<HostApi, 'close'>),
     keeper,
@@ -98,7 +108,8 @@ class Wire {
   }
 
   call(op: Request['op'], owner: Owner, params: unknown, signal?: AbortSignal): Promise<unknown> {
-    if (signal?.aborted) return Promise.reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
+    if (signal?.aborted)
+      return Promise.reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
     if (this.socket.destroyed) return Promise.reject(this.lost());
     const id = ++this.lastId;
     return new Promise((resolve, reject) => {
@@ -149,6 +160,9 @@ class Wire {
   }
 
   private lost(): HoldfastError {
-    return new HoldfastError('keeper_lost', `The connection to the keeper is gone: ${this.problem}.`);
+    return new HoldfastError(
+      'keeper_lost',
+      `The connection to the keeper is gone: ${this.problem}.`,
+    );
   }
 }

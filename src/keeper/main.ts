@@ -17,7 +17,11 @@ const DEFAULT_IDLE_MS = 15 * 60_000;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { home: { type: 'string' }, 'idle-ms': { type: 'string' }, limits: { type: 'string' } },
+    options: {
+      home: { type: 'string' },
+      'idle-ms': { type: 'string' },
+      limits: { type: 'string' },
+    },
   });
   if (values.home === undefined) throw new Error('--home is missing');
   const home = openHome(values.home);
@@ -64,7 +68,9 @@ function handleSignals(keeper: Keeper): void {
   process.on('SIGUSR1', () => undefined);
   // What it holds is worth more than a clean end: say it and go on.
   process.on('uncaughtException', (error) => report(`unexpected: ${error.stack ?? error.message}`));
-  process.on('unhandledRejection', (reason) => report(`unexpected: ${reason instanceof Error ? reason.stack : String(reason)}`));
+  process.on('unhandledRejection', (reason) =>
+    report(`unexpected: ${reason instanceof Error ? reason.stack : String(reason)}`),
+  );
 }
 
 function parseLimits(text: string | undefined): Partial<Limits> {
@@ -72,7 +78,8 @@ function parseLimits(text: string | undefined): Partial<Limits> {
   const given = JSON.parse(text) as Record<string, unknown>;
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(defaultLimits, name)) throw new Error(`there is no limit "${name}"`);
-    if (typeof value !== 'number' || !(value >= 0)) throw new Error(`the limit "${name}" must be a number`);
+    if (typeof value !== 'number' || !(value >= 0))
+      throw new Error(`the limit "${name}" must be a number`);
   }
   return given as Partial<Limits>;
 }

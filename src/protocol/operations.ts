@@ -13,13 +13,20 @@ const noNul = v.check((text: string) => !text.includes('\0'), 'contains a NUL by
 const text = v.pipe(v.string(), noNul);
 const shortText = v.pipe(text, v.minLength(1), v.maxLength(512));
 const id = v.pipe(v.string(), v.regex(idPattern, 'must be 1 to 64 letters, digits, "-" or "_"'));
-const bytes = v.instance(Uint8Array);
+const bytes = v.custom<Uint8Array>((value) => value instanceof Uint8Array, 'must be bytes');
 const pageBytes = v.pipe(count(MAX_PAGE_BYTES), v.minValue(1));
 const size = v.object({
   cols: v.pipe(count(1000), v.minValue(1)),
   rows: v.pipe(count(1000), v.minValue(1)),
 });
-const variables = v.record(v.pipe(text, v.minLength(1), v.check((name) => !name.includes('='), 'contains "="')), text);
+const variables = v.record(
+  v.pipe(
+    text,
+    v.minLength(1),
+    v.check((name) => !name.includes('='), 'contains "="'),
+  ),
+  text,
+);
 
 const environment = v.object({
   /** What to begin with: all of the host's environment, the few variables every program needs, or nothing. */
@@ -62,8 +69,18 @@ const condition = v.variant('kind', [
   v.object({ kind: v.literal('closed') }),
   v.object({ kind: v.literal('settled') }),
   v.object({ kind: v.literal('growth'), after: position }),
-  v.object({ kind: v.literal('text'), text: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)), from: v.optional(position), ignoreCase: v.optional(v.boolean()) }),
-  v.object({ kind: v.literal('pattern'), pattern: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)), from: v.optional(position), ignoreCase: v.optional(v.boolean()) }),
+  v.object({
+    kind: v.literal('text'),
+    text: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)),
+    from: v.optional(position),
+    ignoreCase: v.optional(v.boolean()),
+  }),
+  v.object({
+    kind: v.literal('pattern'),
+    pattern: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)),
+    from: v.optional(position),
+    ignoreCase: v.optional(v.boolean()),
+  }),
   v.object({ kind: v.literal('port'), port: v.optional(v.pipe(count(65535), v.minValue(1))) }),
   v.object({ kind: v.literal('silence'), forMs: v.pipe(milliseconds, v.minValue(1)) }),
 ]);
@@ -123,7 +140,9 @@ export const operations = {
   }),
   wait: v.object({
     waits: v.pipe(
-      v.array(v.object({ ...target, for: v.pipe(v.array(condition), v.minLength(1), v.maxLength(16)) })),
+      v.array(
+        v.object({ ...target, for: v.pipe(v.array(condition), v.minLength(1), v.maxLength(16)) }),
+      ),
       v.minLength(1),
       v.maxLength(256),
     ),
@@ -138,7 +157,10 @@ export const operations = {
     limit: v.optional(v.pipe(count(1000), v.minValue(1))),
     waitMs: v.optional(milliseconds),
   }),
-  acknowledge: v.object({ subscriber: v.optional(shortText), numbers: v.pipe(v.array(position), v.maxLength(10_000)) }),
+  acknowledge: v.object({
+    subscriber: v.optional(shortText),
+    numbers: v.pipe(v.array(position), v.maxLength(10_000)),
+  }),
   health: v.object({}),
 } as const;
 
@@ -154,8 +176,12 @@ export function parseParams<Name extends OperationName>(name: Name, input: unkno
   const [issue] = parsed.issues;
   const field = issue ? v.getDotPath(issue) : null;
   const problem = issue?.message ?? 'invalid';
-  throw new HoldfastError('invalid_input', field === null ? `${name}: ${problem}` : `${name}: "${field}": ${problem}`, {
-    operation: name,
-    ...(field !== null && { field }),
-  });
+  throw new HoldfastError(
+    'invalid_input',
+    field === null ? `${name}: ${problem}` : `${name}: "${field}": ${problem}`,
+    {
+      operation: name,
+      ...(field !== null && { field }),
+    },
+  );
 }

@@ -9,7 +9,12 @@ export interface TerminalSize {
 export type Outcome =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: string; readonly by: string }
-  | { readonly kind: 'timeout'; readonly afterMs: number; readonly signal?: string; readonly code?: number }
+  | {
+      readonly kind: 'timeout';
+      readonly afterMs: number;
+      readonly signal?: string;
+      readonly code?: number;
+    }
   | { readonly kind: 'oom'; readonly signal: string }
   | { readonly kind: 'lost'; readonly reason: string };
 

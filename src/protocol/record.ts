@@ -99,7 +99,8 @@ export function outputBytesOf(header: RecordHeader, payload: Buffer): number {
 }
 
 export function encodeBody(body: EventBody): { stream: number; payload: Buffer } {
-  if (body.kind === 'output') return { stream: streams.indexOf(body.stream) + 1, payload: body.data };
+  if (body.kind === 'output')
+    return { stream: streams.indexOf(body.stream) + 1, payload: body.data };
   return { stream: 0, payload: Buffer.from(JSON.stringify(body.body)) };
 }
 
@@ -112,7 +113,11 @@ export function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent
   }
   // A kind from a newer version: a gap is the honest way to show an event we cannot read.
   if (kind === undefined) {
-    const body = { fromSeq: seq, bytes: 0, reason: `event kind ${header.kind} is unknown to this version` };
+    const body = {
+      fromSeq: seq,
+      bytes: 0,
+      reason: `event kind ${header.kind} is unknown to this version`,
+    };
     return { ...stamp, kind: 'gap', body };
   }
   return { ...stamp, kind, body: parseJson(payload) } as ProcessEvent;
@@ -120,11 +125,12 @@ export function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent
 
 /** The events of a buffer of good records, as a page carries them. */
 export function* decodeRecords(records: Buffer): Generator<ProcessEvent> {
-  for (let at = 0; at < records.length; ) {
+  for (let at = 0; at < records.length;) {
     const check = checkRecord(records, at);
     if (check.kind !== 'good') throw new Error(`a page holds a ${check.kind} record at byte ${at}`);
     const header = readHeader(records, at);
-    if (header.kind !== SEGMENT_KIND) yield decodeEvent(header, payloadOf(records, at, check.bytes));
+    if (header.kind !== SEGMENT_KIND)
+      yield decodeEvent(header, payloadOf(records, at, check.bytes));
     at += check.bytes;
   }
 }

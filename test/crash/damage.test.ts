@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { ProcessEvent } from '../../src/protocol/event.ts';
-import { FOLDER, makeJournal, readAll, reopen } from '../support/journals.ts';
+import { FOLDER, makeJournal, readAll, reopen, sameEvent } from '../support/journals.ts';
 import { MemoryDisk } from '../support/memory-disk.ts';
 
 const PATH = `${FOLDER}/p1.0001.hfj`;
@@ -16,9 +16,14 @@ async function sample(finished: boolean): Promise<{ bytes: Buffer; events: Proce
   journal.append({ kind: 'started', body: { pid: 7, id: 'p1' } });
   for (let index = 0; disk.bytes < 65 * 1024; index += 1) {
     const text = `event ${index} ${'.'.repeat((index * 37) % 700)}\n`;
-    journal.output((['stdout', 'stderr', 'merged', 'pty'] as const)[index % 4] ?? 'pty', Buffer.from(text));
-    if (index % 20 === 0) journal.append({ kind: 'signal', body: { signal: 'SIGINT', by: 'test' } });
-    if (index === 50) journal.output('pty', disk.files.get(PATH)?.bytes.subarray(0, 3000) ?? Buffer.alloc(0));
+    journal.output(
+      (['stdout', 'stderr', 'merged', 'pty'] as const)[index % 4] ?? 'pty',
+      Buffer.from(text),
+    );
+    if (index % 20 === 0)
+      journal.append({ kind: 'signal', body: { signal: 'SIGINT', by: 'test' } });
+    if (index === 50)
+      journal.output('pty', disk.files.get(PATH)?.bytes.subarray(0, 3000) ?? Buffer.alloc(0));
     await journal.visible();
   }
   journal.append({ kind: 'exited', body: { outcome: { kind: 'exit', code: 3 } } });
@@ -29,7 +34,10 @@ async function sample(finished: boolean): Promise<{ bytes: Buffer; events: Proce
 }
 
 /** Opens the damaged file and compares all that can be read with what was written. */
-async function check(bytes: Buffer, originals: ReadonlyMap<number, ProcessEvent>): Promise<{ seen: number; torn: number }> {
+async function check(
+  bytes: Buffer,
+  originals: ReadonlyMap<number, ProcessEvent>,
+): Promise<{ seen: number; torn: number }> {
   const disk = new MemoryDisk();
   disk.files.set(PATH, { bytes });
   const { found, journal } = reopen(disk);
@@ -37,46 +45,54 @@ async function check(bytes: Buffer, originals: ReadonlyMap<number, ProcessEvent>
   const lost = missed.reduce((sum, gap) => sum + gap.toSeq - gap.fromSeq + 1, 0);
   for (const event of events) {
     const original = originals.get(event.seq);
-    if (!original || !same(event, original)) throw new Error(`wrong data served for event ${event.seq}`);
+    if (!original || !sameEvent(event, original))
+      throw new Error(`wrong data served for event ${event.seq}`);
   }
   const end = events.at(-1)?.seq ?? 0;
-  if (events.length + lost < end) throw new Error(`${end - events.length - lost} events vanished silently`);
+  if (events.length + lost < end)
+    throw new Error(`${end - events.length - lost} events vanished silently`);
   return { seen: events.length, torn: found.kind === 'unfinished' ? found.tornBytes : 0 };
-}
-
-function same(a: ProcessEvent, b: ProcessEvent): boolean {
-  if (a.kind !== b.kind || a.offset !== b.offset || a.atUs !== b.atUs || a.wallMs !== b.wallMs) return false;
-  if (a.kind === 'output') return b.kind === 'output' && a.stream === b.stream && a.data.equals(b.data);
-  return b.kind !== 'output' && JSON.stringify(a.body) === JSON.stringify(b.body);
 }
 
 describe('damage', () => {
   for (const finished of [false, true]) {
-    it(`[J11] a journal ${finished ? 'finished' : 'unfinished'}, cut at every byte, serves a true beginning and reports the torn end`, { timeout: 900_000 }, async () => {
-      const { bytes, events } = await sample(finished);
-      const originals = new Map(events.map((event) => [event.seq, event]));
-      let last = 0;
-      for (let length = 0; length <= bytes.length; length += full || length > bytes.length - 1024 ? 1 : 37) {
-        const { seen } = await check(Buffer.from(bytes.subarray(0, length)), originals);
-        expect(seen).toBeGreaterThanOrEqual(last);
-        last = seen;
-      }
-      expect(last).toBe(events.length);
-    });
+    it(
+      `[J11] a journal ${finished ? 'finished' : 'unfinished'}, cut at every byte, serves a true beginning and reports the torn end`,
+      { timeout: 900_000 },
+      async () => {
+        const { bytes, events } = await sample(finished);
+        const originals = new Map(events.map((event) => [event.seq, event]));
+        let last = 0;
+        for (
+          let length = 0;
+          length <= bytes.length;
+          length += full || length > bytes.length - 1024 ? 1 : 37
+        ) {
+          const { seen } = await check(Buffer.from(bytes.subarray(0, length)), originals);
+          expect(seen).toBeGreaterThanOrEqual(last);
+          last = seen;
+        }
+        expect(last).toBe(events.length);
+      },
+    );
   }
 
-  it('[J12] any flipped bit is found out: never served as good data, never a crash', { timeout: 3_600_000 }, async () => {
-    const { bytes, events } = await sample(true);
-    const originals = new Map(events.map((event) => [event.seq, event]));
-    expect(bytes.length).toBeGreaterThan(64 * 1024);
-    const step = full ? 1 : 523;
-    let cases = 0;
-    for (let bit = 0; bit < bytes.length * 8; bit += bit < 1024 ? 1 : step) {
-      const damaged = Buffer.from(bytes);
-      damaged[bit >> 3] = (damaged[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      await check(damaged, originals);
-      cases += 1;
-    }
-    expect(cases).toBeGreaterThan(full ? 524_288 : 1900);
-  });
+  it(
+    '[J12] any flipped bit is found out: never served as good data, never a crash',
+    { timeout: 3_600_000 },
+    async () => {
+      const { bytes, events } = await sample(true);
+      const originals = new Map(events.map((event) => [event.seq, event]));
+      expect(bytes.length).toBeGreaterThan(64 * 1024);
+      const step = full ? 1 : 523;
+      let cases = 0;
+      for (let bit = 0; bit < bytes.length * 8; bit += bit < 1024 ? 1 : step) {
+        const damaged = Buffer.from(bytes);
+        damaged[bit >> 3] = (damaged[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+        await check(damaged, originals);
+        cases += 1;
+      }
+      expect(cases).toBeGreaterThan(full ? 524_288 : 1900);
+    },
+  );
 });

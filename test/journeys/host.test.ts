@@ -5,7 +5,16 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { HostApi } from '../../src/protocol/host-api.ts';
-import { describeHosts, failure, OWNER, outputText, pages, startProcess, temporaryFolder, waitFor } from '../support/hosts.ts';
+import {
+  describeHosts,
+  failure,
+  OWNER,
+  outputText,
+  pages,
+  startProcess,
+  temporaryFolder,
+  waitFor,
+} from '../support/hosts.ts';
 
 const exit = { kind: 'exit' } as const;
 const closed = { kind: 'closed' } as const;
@@ -14,7 +23,10 @@ const settled = { kind: 'settled' } as const;
 /** Holds until the file exists, without polling: a FIFO opened for reading waits for its writer. */
 function gate(folder: string): { wait: string; open: () => void } {
   const path = join(mkdtempSync(join(folder, 'gate-')), 'fifo');
-  return { wait: `mkfifo ${path} 2>/dev/null; read _ < ${path}`, open: () => writeFileSync(path, 'go\n') };
+  return {
+    wait: `mkfifo ${path} 2>/dev/null; read _ < ${path}`,
+    open: () => writeFileSync(path, 'go\n'),
+  };
 }
 
 describeHosts((make) => {
@@ -37,22 +49,39 @@ describeHosts((make) => {
       const apart = await startProcess(api, { command: script, streams: 'separate' });
       await waitFor(api, merged, closed);
       await waitFor(api, apart, closed);
-      expect(await outputText(api, merged)).toBe([1, 2, 3, 4, 5].map((i) => `out${i}\nerr${i}\n`).join(''));
+      expect(await outputText(api, merged)).toBe(
+        [1, 2, 3, 4, 5].map((i) => `out${i}\nerr${i}\n`).join(''),
+      );
       const { events } = await pages(api, apart);
       const of = (stream: string): string =>
-        events.map((event) => (event.kind === 'output' && event.stream === stream ? event.data.toString() : '')).join('');
-      expect([of('stdout'), of('stderr')]).toEqual(['out1\nout2\nout3\nout4\nout5\n', 'err1\nerr2\nerr3\nerr4\nerr5\n']);
+        events
+          .map((event) =>
+            event.kind === 'output' && event.stream === stream ? event.data.toString() : '',
+          )
+          .join('');
+      expect([of('stdout'), of('stderr')]).toEqual([
+        'out1\nout2\nout3\nout4\nout5\n',
+        'err1\nerr2\nerr3\nerr4\nerr5\n',
+      ]);
     });
 
-    it('[H3] gives the environment that the policy says, and never what is the host\'s own', async () => {
+    it("[H3] gives the environment that the policy says, and never what is the host's own", async () => {
       const api = await make();
       const id = await startProcess(api, {
         command: 'env | sort',
-        environment: { inherit: 'core', set: { KEPT: '1', SECRET_KEY: '2' }, exclude: ['HOME'], only: ['KEPT', 'PATH', 'HOME'] },
+        environment: {
+          inherit: 'core',
+          set: { KEPT: '1', SECRET_KEY: '2' },
+          exclude: ['HOME'],
+          only: ['KEPT', 'PATH', 'HOME'],
+        },
         env: { OWN: 'mine' },
       });
       await waitFor(api, id, closed);
-      const names = (await outputText(api, id)).trim().split('\n').map((line) => line.split('=')[0]);
+      const names = (await outputText(api, id))
+        .trim()
+        .split('\n')
+        .map((line) => line.split('=')[0]);
       expect(names).toEqual(['HOLDFAST_PROCESS', 'KEPT', 'OWN', 'PATH', 'PWD']);
     });
 
@@ -79,7 +108,10 @@ describeHosts((make) => {
         const error = await failure(api.start(OWNER, spec as never));
         expect([spec, error.code]).toEqual([spec, code]);
       }
-      expect((await failure(api.start(OWNER, { command: 'true', cwd: join(folder, 'missing') }))).message).toContain('missing');
+      expect(
+        (await failure(api.start(OWNER, { command: 'true', cwd: join(folder, 'missing') })))
+          .message,
+      ).toContain('missing');
       expect((await api.list(OWNER, {})).total).toBe(0);
     });
 
@@ -96,7 +128,9 @@ describeHosts((make) => {
       const answers = await Promise.all([1, 2, 3, 4].map(() => api.start(OWNER, spec)));
       expect(new Set(answers.map(({ process }) => process.id)).size).toBe(1);
       expect(answers.filter(({ attached }) => !attached)).toHaveLength(1);
-      expect((await failure(api.start(OWNER, { ...spec, command: 'true' }))).code).toBe('key_conflict');
+      expect((await failure(api.start(OWNER, { ...spec, command: 'true' }))).code).toBe(
+        'key_conflict',
+      );
       const other = await api.start('chat-2', { ...spec, command: 'true' });
       expect(other.attached).toBe(false);
       const failing = { argv: ['no-such-program'], key: 'k2' };
@@ -104,13 +138,15 @@ describeHosts((make) => {
       expect((await api.start(OWNER, { command: 'true', key: 'k2' })).attached).toBe(false);
     });
 
-    it('[H7] takes an id of the caller\'s choice, which belongs to that owner alone', async () => {
+    it("[H7] takes an id of the caller's choice, which belongs to that owner alone", async () => {
       const api = await make();
       const first = await api.start(OWNER, { command: 'echo one', id: 'build' });
       const again = await api.start(OWNER, { command: 'echo one', id: 'build' });
       const other = await api.start('chat-2', { command: 'echo two', id: 'build' });
       expect([first.process.id, again.attached, other.attached]).toEqual(['build', true, false]);
-      expect((await failure(api.start(OWNER, { command: 'echo x', id: 'build' }))).code).toBe('id_taken');
+      expect((await failure(api.start(OWNER, { command: 'echo x', id: 'build' }))).code).toBe(
+        'id_taken',
+      );
       await waitFor(api, 'build', closed);
       expect(await outputText(api, 'build')).toBe('one\n');
     });
@@ -118,22 +154,35 @@ describeHosts((make) => {
     it('[H8] runs a program on a terminal: its size, its type, input echoed, resized', async () => {
       const api = await make();
       const size = { cols: 101, rows: 33 };
-      const id = await startProcess(api, { command: 'tty; echo $TERM; stty size; read line; echo "<$line>"; stty size', streams: 'pty', size });
+      const id = await startProcess(api, {
+        command: 'tty; echo $TERM; stty size; read line; echo "<$line>"; stty size',
+        streams: 'pty',
+        size,
+      });
       await waitFor(api, id, { kind: 'text', text: '33 101' });
       await api.resize(OWNER, { id, size: { cols: 90, rows: 20 } });
       await api.write(OWNER, { id, data: Buffer.from('typed\n') });
       await waitFor(api, id, closed);
       const text = await outputText(api, id);
-      expect(text).toMatch(/^\/dev\/pts\/\d+\r\nxterm-256color\r\n33 101\r\ntyped\r\n<typed>\r\n20 90\r\n$/);
+      expect(text).toMatch(
+        /^\/dev\/pts\/\d+\r\nxterm-256color\r\n33 101\r\ntyped\r\n<typed>\r\n20 90\r\n$/,
+      );
       const { events } = await pages(api, id);
-      expect(events.find((event) => event.kind === 'resize')).toMatchObject({ body: { cols: 90, rows: 20 } });
+      expect(events.find((event) => event.kind === 'resize')).toMatchObject({
+        body: { cols: 90, rows: 20 },
+      });
       const input = events.find((event) => event.kind === 'input');
-      expect(input).toMatchObject({ body: { bytes: 6, data: Buffer.from('typed\n').toString('base64') } });
+      expect(input).toMatchObject({
+        body: { bytes: 6, data: Buffer.from('typed\n').toString('base64') },
+      });
     });
 
     it('[H9] does not record what is typed while the terminal does not echo', async () => {
       const api = await make();
-      const id = await startProcess(api, { command: 'stty -echo; echo ready; read secret; stty echo; echo done', streams: 'pty' });
+      const id = await startProcess(api, {
+        command: 'stty -echo; echo ready; read secret; stty echo; echo done',
+        streams: 'pty',
+      });
       await waitFor(api, id, { kind: 'text', text: 'ready' });
       await api.write(OWNER, { id, data: Buffer.from('hunter2\n') });
       await waitFor(api, id, closed);
@@ -158,23 +207,41 @@ describeHosts((make) => {
       const other = await startProcess(api, { command: 'sleep 1000' });
       await api.signal(OWNER, { id: other, signal: 'usr1', by: 'the tester' });
       expect((await waitFor(api, code, exit)).process.outcome).toEqual({ kind: 'exit', code: 42 });
-      expect((await waitFor(api, self, exit)).process.outcome).toEqual({ kind: 'signal', signal: 'SIGSEGV', by: 'outside' });
-      expect((await waitFor(api, other, exit)).process.outcome).toEqual({ kind: 'signal', signal: 'SIGUSR1', by: 'the tester' });
+      expect((await waitFor(api, self, exit)).process.outcome).toEqual({
+        kind: 'signal',
+        signal: 'SIGSEGV',
+        by: 'outside',
+      });
+      expect((await waitFor(api, other, exit)).process.outcome).toEqual({
+        kind: 'signal',
+        signal: 'SIGUSR1',
+        by: 'the tester',
+      });
     });
 
     it('[H12] tells the exit while a child still holds the output, takes its late output after it, and closes last', async () => {
       const api = await make({ limits: { closedAgeMs: 0 } });
       const hold = gate(temporaryFolder());
-      const id = await startProcess(api, { command: `echo early; (${hold.wait}; echo late) & exit 7`, keepMs: 3_600_000 });
+      const id = await startProcess(api, {
+        command: `echo early; (${hold.wait}; echo late) & exit 7`,
+        keepMs: 3_600_000,
+      });
       const seen = await waitFor(api, id, exit);
-      expect(seen.process).toMatchObject({ state: 'exited', settled: false, outcome: { kind: 'exit', code: 7 } });
+      expect(seen.process).toMatchObject({
+        state: 'exited',
+        settled: false,
+        outcome: { kind: 'exit', code: 7 },
+      });
       const before = await pages(api, id);
       const exitSeq = before.events.find((event) => event.kind === 'exited')?.seq ?? 0;
       const late = api.read(OWNER, { id, after: exitSeq, waitMs: 600_000 });
       const wokenByClose = api.wait(OWNER, { waits: [{ id, for: [closed] }] });
       hold.open();
       expect((await late).nextAfter).toBeGreaterThan(exitSeq);
-      expect((await wokenByClose).met[0]).toMatchObject({ met: true, process: { state: 'closed' } });
+      expect((await wokenByClose).met[0]).toMatchObject({
+        met: true,
+        process: { state: 'closed' },
+      });
       expect(await outputText(api, id)).toBe('early\nlate\n');
       const kinds = (await pages(api, id)).events.map((event) => event.kind);
       expect(kinds).toEqual(['started', 'output', 'exited', 'output', 'closed']);
@@ -199,8 +266,14 @@ describeHosts((make) => {
       const api = await make();
       const id = await startProcess(api, { command: 'cat; echo end', stdin: 'pipe' });
       const data = Buffer.from('once\n');
-      expect(await api.write(OWNER, { id, data, writeId: 'w1' })).toEqual({ bytes: 5, repeated: false });
-      expect(await api.write(OWNER, { id, data, writeId: 'w1' })).toEqual({ bytes: 5, repeated: true });
+      expect(await api.write(OWNER, { id, data, writeId: 'w1' })).toEqual({
+        bytes: 5,
+        repeated: false,
+      });
+      expect(await api.write(OWNER, { id, data, writeId: 'w1' })).toEqual({
+        bytes: 5,
+        repeated: true,
+      });
       await api.write(OWNER, { id, data: Buffer.from('twice\n'), eof: true });
       await waitFor(api, id, closed);
       expect(await outputText(api, id)).toBe('once\ntwice\nend\n');
@@ -210,15 +283,21 @@ describeHosts((make) => {
     it('[H15] says plainly that a process has no stdin, or no size', async () => {
       const api = await make();
       const id = await startProcess(api, { command: 'cat; sleep 100' });
-      expect((await failure(api.write(OWNER, { id, data: Buffer.from('x') }))).code).toBe('stdin_closed');
-      expect((await failure(api.resize(OWNER, { id, size: { cols: 1, rows: 1 } }))).code).toBe('not_a_terminal');
+      expect((await failure(api.write(OWNER, { id, data: Buffer.from('x') }))).code).toBe(
+        'stdin_closed',
+      );
+      expect((await failure(api.resize(OWNER, { id, size: { cols: 1, rows: 1 } }))).code).toBe(
+        'not_a_terminal',
+      );
     });
 
     it('[H16] takes a megabyte of input through a slow reader without losing a byte', async () => {
       const api = await make();
       const id = await startProcess(api, { command: 'wc -c; ', stdin: 'pipe' });
       const chunk = Buffer.alloc(64 * 1024, 'i');
-      const writes = Array.from({ length: 16 }, (_, index) => api.write(OWNER, { id, data: chunk, writeId: `w${index}` }));
+      const writes = Array.from({ length: 16 }, (_, index) =>
+        api.write(OWNER, { id, data: chunk, writeId: `w${index}` }),
+      );
       await Promise.all(writes);
       await api.write(OWNER, { id, eof: true });
       await waitFor(api, id, closed);
@@ -229,19 +308,35 @@ describeHosts((make) => {
   describe('signals', () => {
     it('[H17] terminate gives a grace, then kills; the answer says which, and what survived', async () => {
       const api = await make();
-      const polite = await startProcess(api, { command: 'trap "echo bye; exit 5" TERM; echo up; while :; do sleep 0.01; done' });
-      const deaf = await startProcess(api, { command: 'trap "" TERM; echo up; while :; do sleep 1; done' });
+      const polite = await startProcess(api, {
+        command: 'trap "echo bye; exit 5" TERM; echo up; while :; do sleep 0.01; done',
+      });
+      const deaf = await startProcess(api, {
+        command: 'trap "" TERM; echo up; while :; do sleep 1; done',
+      });
       for (const id of [polite, deaf]) await waitFor(api, id, { kind: 'text', text: 'up' });
-      expect(await api.signal(OWNER, { id: polite, signal: 'terminate' })).toMatchObject({ escalated: false, survivors: [] });
-      expect(await api.signal(OWNER, { id: deaf, signal: 'terminate', graceMs: 50, by: 'me' })).toMatchObject({ escalated: true, survivors: [] });
+      expect(await api.signal(OWNER, { id: polite, signal: 'terminate' })).toMatchObject({
+        escalated: false,
+        survivors: [],
+      });
+      expect(
+        await api.signal(OWNER, { id: deaf, signal: 'terminate', graceMs: 50, by: 'me' }),
+      ).toMatchObject({ escalated: true, survivors: [] });
       expect((await api.get(OWNER, { id: polite })).outcome).toEqual({ kind: 'exit', code: 5 });
-      expect((await api.get(OWNER, { id: deaf })).outcome).toEqual({ kind: 'signal', signal: 'SIGKILL', by: 'me' });
-      expect((await failure(api.signal(OWNER, { id: deaf, signal: 'kill' }))).code).toBe('not_running');
+      expect((await api.get(OWNER, { id: deaf })).outcome).toEqual({
+        kind: 'signal',
+        signal: 'SIGKILL',
+        by: 'me',
+      });
+      expect((await failure(api.signal(OWNER, { id: deaf, signal: 'kill' }))).code).toBe(
+        'not_running',
+      );
     });
 
     it('[H18] reaches stopped children, and descendants that left by setsid and double fork', async () => {
       const api = await make();
-      const script = 'setsid sh -c "trap \\"\\" TERM; echo one; while :; do sleep 1; done" & (setsid sh -c "(sleep 1000 & echo two)" &) ; sleep 1000 & kill -STOP $!; wait';
+      const script =
+        'setsid sh -c "trap \\"\\" TERM; echo one; while :; do sleep 1; done" & (setsid sh -c "(sleep 1000 & echo two)" &) ; sleep 1000 & kill -STOP $!; wait';
       const id = await startProcess(api, { command: script });
       await waitFor(api, id, { kind: 'text', text: 'one' });
       await waitFor(api, id, { kind: 'text', text: 'two' });
@@ -254,7 +349,9 @@ describeHosts((make) => {
 
     it('[H19] ends what is left of a process whose root has exited', async () => {
       const api = await make();
-      const id = await startProcess(api, { command: 'setsid sleep 1000 >/dev/null 2>&1 & echo started' });
+      const id = await startProcess(api, {
+        command: 'setsid sleep 1000 >/dev/null 2>&1 & echo started',
+      });
       const met = await waitFor(api, id, closed);
       expect(met.process.outcome).toEqual({ kind: 'exit', code: 0 });
       expect(processesMarked(id)).toHaveLength(1);
@@ -267,7 +364,10 @@ describeHosts((make) => {
       const api = await make();
       const id = await startProcess(api, { command: 'sleep 100' });
       const error = await failure(api.signal(OWNER, { id, signal: 'SIGNOPE' }));
-      expect([error.code, error.message]).toEqual(['invalid_input', expect.stringContaining('SIGNOPE')]);
+      expect([error.code, error.message]).toEqual([
+        'invalid_input',
+        expect.stringContaining('SIGNOPE'),
+      ]);
     });
   });
 
@@ -317,13 +417,26 @@ describeHosts((make) => {
   describe('waits', () => {
     it('[H23] text and pattern are found from a cursor, across chunks, with the line they stand in', async () => {
       const api = await make();
-      const id = await startProcess(api, { command: 'printf "booting\\nServer rea"; read _; printf "dy on :80\\n"; sleep 100', stdin: 'pipe' });
+      const id = await startProcess(api, {
+        command: 'printf "booting\\nServer rea"; read _; printf "dy on :80\\n"; sleep 100',
+        stdin: 'pipe',
+      });
       await waitFor(api, id, { kind: 'text', text: 'rea' });
       const text = waitFor(api, id, { kind: 'text', text: 'ready' });
       const pattern = waitFor(api, id, { kind: 'pattern', pattern: 'on :(\\d+)$' });
-      const nothing = waitFor(api, id, { kind: 'text', text: 'booting', from: 3 }, { kind: 'text', text: 'ready' });
+      const nothing = waitFor(
+        api,
+        id,
+        { kind: 'text', text: 'booting', from: 3 },
+        { kind: 'text', text: 'ready' },
+      );
       await api.write(OWNER, { id, data: Buffer.from('\n') });
-      expect(await text).toMatchObject({ met: true, match: 'ready', line: 'Server ready on :80', lineOffset: 8 });
+      expect(await text).toMatchObject({
+        met: true,
+        match: 'ready',
+        line: 'Server ready on :80',
+        lineOffset: 8,
+      });
       expect(await pattern).toMatchObject({ met: true, match: 'on :80' });
       expect(await nothing).toMatchObject({ index: 1 });
     });
@@ -331,32 +444,52 @@ describeHosts((make) => {
     it('[H24] a wait that can no longer be met ends at once and says so', async () => {
       const api = await make();
       const id = await startProcess(api, { command: 'echo something else' });
-      const met = await waitFor(api, id, { kind: 'text', text: 'never' }, { kind: 'pattern', pattern: 'ne+ver' });
+      const met = await waitFor(
+        api,
+        id,
+        { kind: 'text', text: 'never' },
+        { kind: 'pattern', pattern: 'ne+ver' },
+      );
       expect(met).toMatchObject({ met: false, process: { state: 'closed' } });
       expect(await waitFor(api, id, { kind: 'growth', after: 99 })).toMatchObject({ met: false });
-      expect(await waitFor(api, id, { kind: 'silence', forMs: 99_999 })).toMatchObject({ met: false });
+      expect(await waitFor(api, id, { kind: 'silence', forMs: 99_999 })).toMatchObject({
+        met: false,
+      });
       expect(await waitFor(api, id, { kind: 'port', port: 9 })).toMatchObject({ met: false });
     });
 
     it('[H25] waits for a port that a descendant listens on, and lists it', async () => {
       const api = await make();
-      const server = 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>console.log("port",s.address().port))';
-      const id = await startProcess(api, { command: `sh -c '${process.execPath} -e "${server.replaceAll('"', '\\"')}"; true'` });
+      const server =
+        'const s=require("net").createServer().listen(0,"127.0.0.1",()=>console.log("port",s.address().port))';
+      const id = await startProcess(api, {
+        command: `sh -c '${process.execPath} -e "${server.replaceAll('"', '\\"')}"; true'`,
+      });
       const any = await waitFor(api, id, { kind: 'port' });
       expect(any.port).toBeGreaterThan(0);
-      expect(await waitFor(api, id, { kind: 'port', port: any.port ?? 0 })).toMatchObject({ met: true, port: any.port });
-      expect((await api.ports(OWNER, { id })).ports).toMatchObject([{ port: any.port, address: '127.0.0.1' }]);
+      expect(await waitFor(api, id, { kind: 'port', port: any.port ?? 0 })).toMatchObject({
+        met: true,
+        port: any.port,
+      });
+      expect((await api.ports(OWNER, { id })).ports).toMatchObject([
+        { port: any.port, address: '127.0.0.1' },
+      ]);
       const stranger = createServer();
       await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
       const { port } = stranger.address() as { port: number };
-      const answer = await api.wait(OWNER, { waits: [{ id, for: [{ kind: 'port', port }] }], timeoutMs: 60 });
+      const answer = await api.wait(OWNER, {
+        waits: [{ id, for: [{ kind: 'port', port }] }],
+        timeoutMs: 60,
+      });
       stranger.close();
       expect(answer).toEqual({ met: [], timedOut: true });
     });
 
     it('[H26] waits for silence, which output puts off', async () => {
       const api = await make();
-      const id = await startProcess(api, { command: 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.05; done; sleep 100' });
+      const id = await startProcess(api, {
+        command: 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.05; done; sleep 100',
+      });
       const met = await waitFor(api, id, { kind: 'silence', forMs: 300 });
       expect(met).toMatchObject({ met: true, kind: 'silence' });
       expect(await outputText(api, id)).toBe('1\n2\n3\n4\n5\n6\n');
@@ -381,9 +514,20 @@ describeHosts((make) => {
     it('[H28] a time limit answers without ending anything, an abort rejects, and neither leaves a waiter', async () => {
       const api = await make();
       const id = await startProcess(api, { command: 'sleep 1000' });
-      expect(await api.wait(OWNER, { waits: [{ id, for: [exit] }], timeoutMs: 20 })).toEqual({ met: [], timedOut: true });
+      expect(await api.wait(OWNER, { waits: [{ id, for: [exit] }], timeoutMs: 20 })).toEqual({
+        met: [],
+        timedOut: true,
+      });
       const controller = new AbortController();
-      const parked = [1, 2, 3].map(() => failure(api.wait(OWNER, { waits: [{ id, for: [exit, { kind: 'silence', forMs: 1e6 }] }] }, controller.signal)));
+      const parked = [1, 2, 3].map(() =>
+        failure(
+          api.wait(
+            OWNER,
+            { waits: [{ id, for: [exit, { kind: 'silence', forMs: 1e6 }] }] },
+            controller.signal,
+          ),
+        ),
+      );
       const reading = failure(api.read(OWNER, { id, after: 1, waitMs: 1e6 }, controller.signal));
       await parkedCount(api, 4);
       controller.abort();
@@ -411,10 +555,19 @@ describeHosts((make) => {
 
     it('[H30] searches the whole retained output, with context and offsets', async () => {
       const api = await make();
-      const id = await startProcess(api, { command: 'seq 1 30000; echo "Error: disk on fire"; seq 1 10' });
+      const id = await startProcess(api, {
+        command: 'seq 1 30000; echo "Error: disk on fire"; seq 1 10',
+      });
       await waitFor(api, id, closed);
-      const { hits } = await api.search(OWNER, { id, pattern: 'error: .* fire', ignoreCase: true, context: 1 });
-      expect(hits).toMatchObject([{ line: 'Error: disk on fire', before: ['30000'], after: ['1'] }]);
+      const { hits } = await api.search(OWNER, {
+        id,
+        pattern: 'error: .* fire',
+        ignoreCase: true,
+        context: 1,
+      });
+      expect(hits).toMatchObject([
+        { line: 'Error: disk on fire', before: ['30000'], after: ['1'] },
+      ]);
       const range = await api.range(OWNER, { id, offset: hits[0]?.offset ?? 0, maxBytes: 6 });
       expect(range.bytes.toString()).toBe('Error:');
       expect((await failure(api.search(OWNER, { id, pattern: '(' }))).code).toBe('pattern_invalid');
@@ -431,7 +584,10 @@ describeHosts((make) => {
       expect(process.bytes).toMatchObject({ total, lost: 0 });
       expect(process.bytes.retained + process.bytes.dropped).toBe(total);
       const read = await pages(api, id, 1024 * 1024);
-      const held = read.events.reduce((sum, event) => sum + (event.kind === 'output' ? event.data.length : 0), 0);
+      const held = read.events.reduce(
+        (sum, event) => sum + (event.kind === 'output' ? event.data.length : 0),
+        0,
+      );
       const missed = read.pages.reduce((sum, page) => sum + (page.missed?.bytes ?? 0), 0);
       expect([held + missed, process.bytes.retained]).toEqual([total, held]);
       expect((await api.health(OWNER, {})).journalBytes).toBeLessThanOrEqual(limits.journalBytes);
@@ -453,7 +609,9 @@ describeHosts((make) => {
 
     it('[H33] refuses a start beyond the number of live processes, and a removal of a live one', async () => {
       const api = await make({ limits: { liveCount: 2 } });
-      const [first] = await Promise.all([1, 2].map(() => startProcess(api, { command: 'sleep 100' })));
+      const [first] = await Promise.all(
+        [1, 2].map(() => startProcess(api, { command: 'sleep 100' })),
+      );
       const id = first ?? '';
       expect((await failure(api.start(OWNER, { command: 'true' }))).code).toBe('limit_reached');
       expect((await failure(api.remove(OWNER, { id }))).code).toBe('still_running');
@@ -466,10 +624,19 @@ describeHosts((make) => {
   describe('completions', () => {
     it('[H34] tells each end once per subscriber until it is acknowledged, and never after', async () => {
       const api = await make();
-      const id = await startProcess(api, { command: 'echo working; echo "it broke" >&2; exit 9', name: 'build' });
+      const id = await startProcess(api, {
+        command: 'echo working; echo "it broke" >&2; exit 9',
+        name: 'build',
+      });
       const { completions } = await api.completions(OWNER, { waitMs: 60_000 });
       expect(completions).toMatchObject([
-        { id, name: 'build', outcome: { kind: 'exit', code: 9 }, bytes: 17, lastLines: 'working\nit broke\n' },
+        {
+          id,
+          name: 'build',
+          outcome: { kind: 'exit', code: 9 },
+          bytes: 17,
+          lastLines: 'working\nit broke\n',
+        },
       ]);
       expect((await api.completions(OWNER, {})).completions).toEqual(completions);
       const numbers = completions.map(({ number }) => number);
@@ -494,11 +661,12 @@ function processesMarked(id: string): number[] {
     .filter((pid) => {
       try {
         const alive = !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-        return alive && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOLDFAST_PROCESS=${id}`);
+        return (
+          alive && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOLDFAST_PROCESS=${id}`)
+        );
       } catch {
         return false;
       }
     })
     .map(Number);
 }
-

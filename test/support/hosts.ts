@@ -51,7 +51,11 @@ export async function inProcess(options: MakeOptions & Partial<HostOptions> = {}
 
 export async function overKeeper(options: MakeOptions = {}): Promise<KeeperLink> {
   const home = options.folder ?? temporaryFolder();
-  const keeperArgs = ['--idle-ms', '60000', ...(options.limits ? ['--limits', JSON.stringify(options.limits)] : [])];
+  const keeperArgs = [
+    '--idle-ms',
+    '60000',
+    ...(options.limits ? ['--limits', JSON.stringify(options.limits)] : []),
+  ];
   const link = await connectKeeper({ home, env: process.env, keeperArgs });
   onCleanup(async () => {
     await stopKeeper(home);
@@ -91,10 +95,14 @@ export async function waitFor(api: HostApi, id: string, ...conditions: Condition
   return first;
 }
 
-export async function pages(api: HostApi, id: string, maxBytes = 65_536): Promise<{ events: ProcessEvent[]; pages: Page[] }> {
+export async function pages(
+  api: HostApi,
+  id: string,
+  maxBytes = 65_536,
+): Promise<{ events: ProcessEvent[]; pages: Page[] }> {
   const events: ProcessEvent[] = [];
   const all: Page[] = [];
-  for (let after = 0, offset = 0; ; ) {
+  for (let after = 0, offset = 0; ;) {
     const page = await api.read(OWNER, { id, after, offset, maxBytes });
     all.push(page);
     events.push(...decodeRecords(page.records));
@@ -106,10 +114,14 @@ export async function pages(api: HostApi, id: string, maxBytes = 65_536): Promis
 
 export async function outputText(api: HostApi, id: string): Promise<string> {
   const { events } = await pages(api, id);
-  return Buffer.concat(events.flatMap((event) => (event.kind === 'output' ? [event.data] : []))).toString();
+  return Buffer.concat(
+    events.flatMap((event) => (event.kind === 'output' ? [event.data] : [])),
+  ).toString();
 }
 
-export async function failure(promise: Promise<unknown>): Promise<{ code: string; message: string }> {
+export async function failure(
+  promise: Promise<unknown>,
+): Promise<{ code: string; message: string }> {
   try {
     await promise;
   } catch (error) {

@@ -24,11 +24,22 @@ export interface Made {
 }
 
 export function makeJournal(
-  options: { disk?: Disk; clock?: Clock; folder?: string; limits?: Partial<JournalLimits>; poolBytes?: number } = {},
+  options: {
+    disk?: Disk;
+    clock?: Clock;
+    folder?: string;
+    limits?: Partial<JournalLimits>;
+    poolBytes?: number;
+  } = {},
 ): Made {
   const disk = options.disk ?? new MemoryDisk();
   const usage = new DiskUsage(Infinity, () => undefined);
-  const limits = { journalBytes: 64 * MiB, journalHeadBytes: 16 * MiB, memoryBytes: MiB, ...options.limits };
+  const limits = {
+    journalBytes: 64 * MiB,
+    journalHeadBytes: 16 * MiB,
+    memoryBytes: MiB,
+    ...options.limits,
+  };
   const journal = new Journal({
     place: { disk, folder: options.folder ?? FOLDER, id: 'p1', usage },
     limits,
@@ -47,7 +58,7 @@ export interface WholeRead {
 export async function readAll(journal: Readable, maxBytes = 64 * 1024): Promise<WholeRead> {
   const events: ProcessEvent[] = [];
   const missed: Missed[] = [];
-  for (let after = 0; ; ) {
+  for (let after = 0; ;) {
     const page = await readPage(journal, { after, maxBytes });
     if (page.missed) missed.push(page.missed);
     events.push(...decodeRecords(page.records));
@@ -62,11 +73,19 @@ export function outputOf(events: readonly ProcessEvent[]): Buffer {
 
 /** Opens what a memory disk holds as a new keeper would. */
 export function reopen(disk: MemoryDisk): { found: FoundJournal; journal: EndedJournal } {
-  const numbers = Array.from(disk.files.keys(), (path) => parseSegmentName(path.slice(FOLDER.length + 1))?.number ?? 0);
-  return opened(openJournal({ disk, folder: FOLDER, id: 'p1', numbers: numbers.sort((a, b) => a - b) }));
+  const numbers = Array.from(
+    disk.files.keys(),
+    (path) => parseSegmentName(path.slice(FOLDER.length + 1))?.number ?? 0,
+  );
+  return opened(
+    openJournal({ disk, folder: FOLDER, id: 'p1', numbers: numbers.sort((a, b) => a - b) }),
+  );
 }
 
-export function reopenFolder(disk: Disk, folder: string): { found: FoundJournal; journal: EndedJournal } {
+export function reopenFolder(
+  disk: Disk,
+  folder: string,
+): { found: FoundJournal; journal: EndedJournal } {
   const numbers = listJournals(folder).get('p1') ?? [];
   return opened(openJournal({ disk, folder, id: 'p1', numbers }));
 }
@@ -75,4 +94,12 @@ function opened(found: FoundJournal): { found: FoundJournal; journal: EndedJourn
   const last: Segment | undefined = found.segments.at(-1);
   const end = { seq: last?.endSeq ?? 0, offset: last?.endOffset ?? 0, lostBytes: 0 };
   return { found, journal: new EndedJournal(found.segments, end) };
+}
+
+export function sameEvent(a: ProcessEvent, b: ProcessEvent): boolean {
+  if (a.kind !== b.kind || a.offset !== b.offset || a.atUs !== b.atUs || a.wallMs !== b.wallMs)
+    return false;
+  if (a.kind === 'output')
+    return b.kind === 'output' && a.stream === b.stream && a.data.equals(b.data);
+  return b.kind !== 'output' && JSON.stringify(a.body) === JSON.stringify(b.body);
 }

@@ -1,0 +1,158 @@
+// `holdfast export`
+
+import { closeSync, constants, fchmodSync, openSync, statSync, writeSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { errnoOf } from '../../base/disk.ts';
+import { errors, HoldfastError } from '../../protocol/errors.ts';
+import { streams, type ProcessEvent } from '../../protocol/event.ts';
+import type { Missed } from '../../protocol/host-api.ts';
+import { isError, type Caller } from '../caller.ts';
+import type { Answer, Command } from '../command.ts';
+import { follow, gapWords, missedReason } from '../follow.ts';
+import type { Output } from '../output.ts';
+
+export const command: Command = {
+  name: 'export',
+  usage: 'ID [FILE] [--stream NAME] [--force]',
+  summary: 'Write the exact bytes that a process printed to a file or to stdout.',
+  options: {
+    stream: { type: 'string', value: 'NAME', about: `only this one: ${streams.join(', ')}` },
+    force: { type: 'boolean', about: 'overwrite FILE' },
+    raw: { type: 'boolean', about: 'control characters go to a terminal as they are' },
+  },
+  notes: [
+    'FILE "-" is stdout. Without a running keeper it reads the journal files themselves and changes nothing,',
+    'so it also works on a copy:',
+    '  holdfast export ID out.bin --home /backup/holdfast',
+    'FILE is readable by you alone. What is missing is named on stderr, and',
+    `the exit code is ${errors.journal_damaged.exit} when something is damaged.`,
+  ],
+  async run({ words, caller, out }): Promise<Answer> {
+    const [text = '', path] = words.exactly(1, 2);
+    const file = path === '-' ? undefined : path;
+    const stream = words.text('stream');
+    if (stream !== undefined && !streams.some((each) => each === stream)) {
+      throw words.wrong(`--stream is one of ${streams.join(', ')}`);
+    }
+    if (out.json && file === undefined) throw words.wrong('--json needs a FILE: stdout cannot carry both');
+    const source = await locate(caller, text);
+    // Only now: a wrong id leaves no empty file behind.
+    const target = file === undefined ? undefined : openTarget(resolve(caller.cwd, file), words.flag('force'));
+    const bytes = target === undefined ? (data: Buffer) => out.bytes('stdout', data) : writerTo(target);
+    const sink = new ExportSink({ out, bytes, stream });
+    try {
+      await source.feed(sink);
+    } finally {
+      if (target !== undefined) closeSync(target);
+    }
+    const { id, from } = source;
+    const { exported, missedBytes, damaged } = sink;
+    const result = { id, from, bytes: exported, missedBytes, ...(file !== undefined && { file }) };
+    const lines = file === undefined ? [] : [`${exported} bytes of ${id} written to ${file}`];
+    return { result, lines, exitCode: damaged ? errors.journal_damaged.exit : 0 };
+  },
+};
+
+interface ExportSource {
+  readonly id: string;
+  readonly from: 'keeper' | 'files';
+  readonly feed: (sink: ExportSink) => Promise<void>;
+}
+
+async function locate(caller: Caller, text: string): Promise<ExportSource> {
+  const keeper = await caller.running().catch((error: unknown) => {
+    // None of these keeps anybody from reading the files.
+    if (isError(error, 'home_unsafe', 'unsupported', 'keeper_too_old', 'keeper_lost')) return undefined;
+    throw error;
+  });
+  if (keeper) {
+    const process = await caller.find(text);
+    return {
+      id: process.id,
+      from: 'keeper',
+      async feed(sink) {
+        const event = (each: ProcessEvent): Promise<void> => sink.event(each);
+        await follow(caller, process, { until: 'now', event, missed: (missed) => sink.missed(missed) });
+      },
+    };
+  }
+  const { findStored, storedPages } = await import('../journal-folder.ts');
+  const { id, journal } = findStored(caller.home, text);
+  return {
+    id,
+    from: 'files',
+    async feed(sink) {
+      for await (const { missed, events } of storedPages(journal)) {
+        if (missed) await sink.missed(missed);
+        for (const event of events) await sink.event(event);
+      }
+    },
+  };
+}
+
+interface ExportSinkOptions {
+  readonly out: Output;
+  readonly bytes: (data: Buffer) => Promise<void>;
+  readonly stream: string | undefined;
+}
+
+/** Takes the events of a process, lets the bytes through, and counts. */
+class ExportSink {
+  exported = 0;
+  missedBytes = 0;
+  damaged = false;
+  private readonly options: ExportSinkOptions;
+
+  constructor(options: ExportSinkOptions) {
+    this.options = options;
+  }
+
+  async event(event: ProcessEvent): Promise<void> {
+    if (event.kind === 'gap') await this.lacks(event.body.bytes, event.body.reason);
+    if (event.kind !== 'output') return;
+    const { stream, bytes } = this.options;
+    if (stream !== undefined && event.stream !== stream) return;
+    this.exported += event.data.length;
+    await bytes(event.data);
+  }
+
+  missed(missed: Missed): Promise<void> {
+    this.damaged ||= missed.reason === 'damage';
+    return this.lacks(missed.bytes, missedReason(missed));
+  }
+
+  private async lacks(bytes: number, reason: string): Promise<void> {
+    this.missedBytes += bytes;
+    const { out } = this.options;
+    if (!out.json) await out.note(`after ${this.exported} bytes: ${gapWords(bytes, reason)}`);
+  }
+}
+
+function openTarget(path: string, overwrite: boolean): number {
+  const { O_WRONLY, O_CREAT, O_EXCL, O_TRUNC } = constants;
+  try {
+    // A device or a pipe is written to, not replaced.
+    const there = statSync(path, { throwIfNoEntry: false });
+    if (there && !there.isFile()) return openSync(path, O_WRONLY);
+    const fd = openSync(path, O_WRONLY | O_CREAT | (overwrite ? O_TRUNC : O_EXCL), 0o600);
+    fchmodSync(fd, 0o600);
+    return fd;
+  } catch (error) {
+    const exists = errnoOf(error) === 'EEXIST';
+    const problem = exists ? 'exists; --force overwrites it' : `cannot be written: ${errnoOf(error) ?? String(error)}`;
+    throw new HoldfastError('invalid_input', `export: ${path} ${problem}.`, { field: 'FILE' });
+  }
+}
+
+function writerTo(fd: number): (data: Buffer) => Promise<void> {
+  return async (data) => {
+    try {
+      // A full disk can take less than all without an error; the next write says why.
+      for (let written = 0; written < data.length; ) written += writeSync(fd, data, written);
+    } catch (error) {
+      const errno = errnoOf(error);
+      const code = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG' ? 'storage_full' : 'storage_unavailable';
+      throw new HoldfastError(code, `The export is not complete: ${errno ?? String(error)}.`, { errno });
+    }
+  };
+}

@@ -1,0 +1,83 @@
+// Following a process: its events in order, page by page, waiting for the next without asking again and again.
+
+import { decodeRecords } from '../protocol/record.ts';
+import type { ProcessEvent } from '../protocol/event.ts';
+import type { Missed } from '../protocol/host-api.ts';
+import type { Outcome, ProcessInfo } from '../protocol/process.ts';
+import type { Caller } from './caller.ts';
+import type { Output } from './output.ts';
+
+export interface FollowOptions {
+  /** now: what there is. exit: until the root process ended. end: until nothing can follow. */
+  readonly until: 'now' | 'exit' | 'end';
+  readonly after?: number;
+  /** Output bytes before that. */
+  readonly offset?: number;
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal;
+  readonly event: (event: ProcessEvent) => Promise<void>;
+  readonly missed: (missed: Missed) => Promise<void>;
+}
+
+export interface Followed {
+  /** As far as it was reached. */
+  readonly outcome: Outcome | undefined;
+  readonly timedOut: boolean;
+}
+
+const FOR_EVER_MS = Number.MAX_SAFE_INTEGER;
+const PAGE_BYTES = 1024 * 1024;
+
+export async function follow(
+  caller: Caller,
+  process: Pick<ProcessInfo, 'id' | 'owner'>,
+  options: FollowOptions,
+): Promise<Followed> {
+  const { until, timeoutMs, signal } = options;
+  const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+  let { after = 0, offset = 0 } = options;
+  let outcome: Outcome | undefined;
+  let goal: number | undefined;
+  for (;;) {
+    const leftMs = deadline === undefined ? FOR_EVER_MS : Math.max(0, Math.ceil(deadline - performance.now()));
+    const wait = until === 'now' ? {} : { waitMs: leftMs };
+    const params = { id: process.id, after, offset, maxBytes: PAGE_BYTES, ...wait };
+    const page = await caller.ask((host) => host.read(process.owner, params, signal));
+    if (page.missed) await options.missed(page.missed);
+    for (const event of decodeRecords(page.records)) {
+      await options.event(event);
+      if (event.kind === 'exited') outcome = event.body.outcome;
+    }
+    after = page.nextAfter;
+    offset = page.nextOffset;
+    goal ??= page.seq;
+    const done = page.end || (until === 'exit' && outcome !== undefined) || (until === 'now' && after >= goal);
+    const timedOut = !done && until !== 'now' && leftMs === 0;
+    if (done || timedOut) return { outcome, timedOut };
+  }
+}
+
+/** Prints what a process printed, each stream where it belongs, and says where something is missing. */
+export function printTo(out: Output): Pick<FollowOptions, 'event' | 'missed'> {
+  return {
+    async event(event) {
+      if (event.kind === 'output') await out.bytes(event.stream === 'stderr' ? 'stderr' : 'stdout', event.data);
+      else if (event.kind === 'gap') await out.note(gapWords(event.body.bytes, event.body.reason));
+    },
+    missed: ({ bytes, reason }) => out.note(gapWords(bytes, missedWords[reason])),
+  };
+}
+
+const missedWords: Readonly<Record<Missed['reason'], string>> = {
+  limit: 'dropped by the size limit',
+  storage: 'the disk did not take them',
+  damage: 'damaged on disk',
+};
+
+export function gapWords(bytes: number, reason: string): string {
+  return `${bytes} bytes of output are missing here: ${reason}.`;
+}
+
+export function missedReason(missed: Missed): string {
+  return missedWords[missed.reason];
+}

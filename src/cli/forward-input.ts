@@ -1,0 +1,15 @@
+// Forwarding: this command's stdin becomes the input of the process it shows, up to its end.
+
+import type { KeeperLink } from '../keeper/link.ts';
+import type { ProcessInfo } from '../protocol/process.ts';
+import { isError } from './caller.ts';
+
+export async function forwardInput(host: KeeperLink, { id, owner }: ProcessInfo): Promise<void> {
+  try {
+    for await (const chunk of process.stdin) await host.write(owner, { id, data: chunk as Buffer<ArrayBuffer> });
+    await host.write(owner, { id, eof: true });
+  } catch (error) {
+    // It reads no more, or the command is over: not a problem of whoever typed.
+    if (!isError(error, 'stdin_closed', 'not_running', 'keeper_lost')) throw error;
+  }
+}
