@@ -37,11 +37,17 @@ export class Caller {
   constructor(options: CallerOptions) {
     const { env, cwd, owner } = options;
     if (owner === EVERYONE) {
-      throw new HoldfastError('invalid_input', `--owner "${EVERYONE}" stands for everyone and owns nothing.`);
+      throw new HoldfastError(
+        'invalid_input',
+        `--owner "${EVERYONE}" stands for everyone and owns nothing.`,
+      );
     }
     this.env = env;
     this.cwd = cwd;
-    this.home = resolve(cwd, options.home ?? (env['HOLDFAST_HOME'] || join(homedir(), '.holdfast')));
+    this.home = resolve(
+      cwd,
+      options.home ?? (env['HOLDFAST_HOME'] || join(homedir(), '.holdfast')),
+    );
     this.name = owner ?? CLI_OWNER;
     this.sees = owner ?? EVERYONE;
   }
@@ -88,7 +94,8 @@ export class Caller {
     if (host && MADE_ID.test(text)) return host.get(this.sees, { id: text });
     const processes = host ? (await host.list(this.sees, {})).processes : [];
     const found = choose(processes, text);
-    if (!found) throw new HoldfastError('not_found', `Process "${label(text)}" not found.`, { id: text });
+    if (!found)
+      throw new HoldfastError('not_found', `Process "${label(text)}" not found.`, { id: text });
     return found;
   }
 
@@ -105,7 +112,10 @@ export class Caller {
   }
 }
 
-export function isError(thrown: unknown, ...codes: HoldfastError['code'][]): thrown is HoldfastError {
+export function isError(
+  thrown: unknown,
+  ...codes: HoldfastError['code'][]
+): thrown is HoldfastError {
   return thrown instanceof HoldfastError && codes.includes(thrown.code);
 }
 
@@ -123,7 +133,10 @@ export function choose<T extends Pick<ProcessInfo, 'id' | 'name' | 'state' | 'ow
   return onlyOne(text === '' ? [] : processes.filter(({ id }) => id.startsWith(text)), text);
 }
 
-function onlyOne<T extends Pick<ProcessInfo, 'id' | 'owner'>>(found: readonly T[], text: string): T | undefined {
+function onlyOne<T extends Pick<ProcessInfo, 'id' | 'owner'>>(
+  found: readonly T[],
+  text: string,
+): T | undefined {
   if (found.length < 2) return found[0];
   const sameId = found.every(({ id }) => id === text);
   const shown = found.slice(0, 3).map(({ id, owner }) => (sameId ? `owner ${label(owner)}` : id));
@@ -138,7 +151,8 @@ function keeperArgs(env: NodeJS.ProcessEnv): string[] {
   const args: string[] = [];
   if (idle) {
     const ms = parseDuration(idle);
-    if (ms === undefined) throw new HoldfastError('invalid_input', `HOLDFAST_IDLE "${label(idle)}" is not a duration.`);
+    if (ms === undefined)
+      throw new HoldfastError('invalid_input', `HOLDFAST_IDLE "${label(idle)}" is not a duration.`);
     args.push('--idle-ms', String(ms));
   }
   if (limits) args.push('--limits', limits);

@@ -45,8 +45,16 @@ export interface Answer {
 
 export const commonOptions: Readonly<Record<string, OptionRow>> = {
   json: { type: 'boolean', about: 'answer in one JSON object' },
-  home: { type: 'string', value: 'DIR', about: 'state directory (default $HOLDFAST_HOME or ~/.holdfast)' },
-  owner: { type: 'string', value: 'NAME', about: 'see only the processes of NAME, and start as NAME' },
+  home: {
+    type: 'string',
+    value: 'DIR',
+    about: 'state directory (default $HOLDFAST_HOME or ~/.holdfast)',
+  },
+  owner: {
+    type: 'string',
+    value: 'NAME',
+    about: 'see only the processes of NAME, and start as NAME',
+  },
   help: { type: 'boolean', short: 'h', about: 'show this help' },
 };
 

@@ -39,7 +39,8 @@ export async function follow(
   let outcome: Outcome | undefined;
   let goal: number | undefined;
   for (;;) {
-    const leftMs = deadline === undefined ? FOR_EVER_MS : Math.max(0, Math.ceil(deadline - performance.now()));
+    const leftMs =
+      deadline === undefined ? FOR_EVER_MS : Math.max(0, Math.ceil(deadline - performance.now()));
     const wait = until === 'now' ? {} : { waitMs: leftMs };
     const params = { id: process.id, after, offset, maxBytes: PAGE_BYTES, ...wait };
     const page = await caller.ask((host) => host.read(process.owner, params, signal));
@@ -51,7 +52,8 @@ export async function follow(
     after = page.nextAfter;
     offset = page.nextOffset;
     goal ??= page.seq;
-    const done = page.end || (until === 'exit' && outcome !== undefined) || (until === 'now' && after >= goal);
+    const done =
+      page.end || (until === 'exit' && outcome !== undefined) || (until === 'now' && after >= goal);
     const timedOut = !done && until !== 'now' && leftMs === 0;
     if (done || timedOut) return { outcome, timedOut };
   }
@@ -61,7 +63,8 @@ export async function follow(
 export function printTo(out: Output): Pick<FollowOptions, 'event' | 'missed'> {
   return {
     async event(event) {
-      if (event.kind === 'output') await out.bytes(event.stream === 'stderr' ? 'stderr' : 'stdout', event.data);
+      if (event.kind === 'output')
+        await out.bytes(event.stream === 'stderr' ? 'stderr' : 'stdout', event.data);
       else if (event.kind === 'gap') await out.note(gapWords(event.body.bytes, event.body.reason));
     },
     missed: ({ bytes, reason }) => out.note(gapWords(bytes, missedWords[reason])),

@@ -9,7 +9,10 @@ export interface Done {
   readonly exitCode?: number;
 }
 
-export async function forEach(ids: readonly string[], action: (id: string) => Promise<Done>): Promise<Answer> {
+export async function forEach(
+  ids: readonly string[],
+  action: (id: string) => Promise<Done>,
+): Promise<Answer> {
   const settled = await Promise.allSettled(ids.map(action));
   const results: unknown[] = [];
   const lines: string[] = [];
@@ -23,7 +26,8 @@ export async function forEach(ids: readonly string[], action: (id: string) => Pr
     } else {
       results.push({ id: ids[index], error: toErrorShape(each.reason) });
       // The first is told at the end, with what to do.
-      if (failures.length > 0) lines.push(`${ids[index]}  failed: ${toErrorShape(each.reason).message}`);
+      if (failures.length > 0)
+        lines.push(`${ids[index]}  failed: ${toErrorShape(each.reason).message}`);
       failures.push(each.reason);
     }
   }

@@ -1,15 +1,18 @@
 // Forwarding: this command's stdin becomes the input of the process it shows, up to its end.
 
+import { errnoOf } from '../base/disk.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import { isError } from './caller.ts';
 
 export async function forwardInput(host: KeeperLink, { id, owner }: ProcessInfo): Promise<void> {
   try {
-    for await (const chunk of process.stdin) await host.write(owner, { id, data: chunk as Buffer<ArrayBuffer> });
+    for await (const chunk of process.stdin)
+      await host.write(owner, { id, data: chunk as Buffer<ArrayBuffer> });
     await host.write(owner, { id, eof: true });
   } catch (error) {
     // It reads no more, or the command is over: not a problem of whoever typed.
-    if (!isError(error, 'stdin_closed', 'not_running', 'keeper_lost')) throw error;
+    const over = errnoOf(error) === 'ERR_STREAM_PREMATURE_CLOSE';
+    if (!over && !isError(error, 'stdin_closed', 'not_running', 'keeper_lost')) throw error;
   }
 }

@@ -29,13 +29,20 @@ export interface StoredJournal {
 export function findStored(home: string, text: string): StoredJournal {
   const found = choose(storedJournals(join(home, 'journals')), text);
   if (found) return found;
-  throw new HoldfastError('not_found', `There is no journal of a process "${label(text)}" in ${home}.`, { id: text });
+  throw new HoldfastError(
+    'not_found',
+    `There is no journal of a process "${label(text)}" in ${home}.`,
+    { id: text },
+  );
 }
 
 export async function* storedPages(
   journal: EndedJournal,
-): AsyncGenerator<{ readonly missed: Missed | undefined; readonly events: Iterable<ProcessEvent> }> {
-  for (let [after, offset] = [0, 0]; ; ) {
+): AsyncGenerator<{
+  readonly missed: Missed | undefined;
+  readonly events: Iterable<ProcessEvent>;
+}> {
+  for (let [after, offset] = [0, 0]; ;) {
     const page = await readPage(journal, { after, offset, maxBytes: PAGE_BYTES });
     if (page.nextAfter === after) return;
     yield { missed: page.missed, events: decodeRecords(page.records) };
@@ -49,11 +56,14 @@ function storedJournals(folder: string): StoredJournal[] {
     listed = listJournals(folder);
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return [];
-    throw new HoldfastError('storage_unavailable', `${folder} cannot be read: ${errnoOf(error) ?? String(error)}.`);
+    throw new HoldfastError(
+      'storage_unavailable',
+      `${folder} cannot be read: ${errnoOf(error) ?? String(error)}.`,
+    );
   }
-  return Array.from(listed, ([id, numbers]) => stored(openJournal({ disk: readOnlyDisk, folder, id, numbers }))).filter(
-    (journal) => journal !== undefined,
-  );
+  return Array.from(listed, ([id, numbers]) =>
+    stored(openJournal({ disk: readOnlyDisk, folder, id, numbers })),
+  ).filter((journal) => journal !== undefined);
 }
 
 function stored(found: FoundJournal): StoredJournal | undefined {
@@ -64,5 +74,11 @@ function stored(found: FoundJournal): StoredJournal | undefined {
   const offset = finished ? found.closed.bytes : found.offset;
   const journal = new EndedJournal(segments, { seq, offset, lostBytes: 0 });
   const { id, owner, name } = facts;
-  return { id, owner, ...(name !== undefined && { name }), state: finished ? 'closed' : 'lost', journal };
+  return {
+    id,
+    owner,
+    ...(name !== undefined && { name }),
+    state: finished ? 'closed' : 'lost',
+    journal,
+  };
 }

@@ -13,7 +13,8 @@ import { Words } from './words.ts';
 const BROKEN_PIPE_EXIT = 141;
 
 const [first = 'help', ...rest] = process.argv.slice(2);
-const name = { '--help': 'help', '-h': 'help', '--version': 'version', '-V': 'version' }[first] ?? first;
+const name =
+  { '--help': 'help', '-h': 'help', '--version': 'version', '-V': 'version' }[first] ?? first;
 
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -41,7 +42,9 @@ async function main(): Promise<number> {
 async function find(): Promise<Command> {
   const load = commands.get(name);
   if (load) return (await load()).command;
-  const problem = name.startsWith('-') ? 'Options stand behind the command' : `There is no command "${label(name)}"`;
+  const problem = name.startsWith('-')
+    ? 'Options stand behind the command'
+    : `There is no command "${label(name)}"`;
   throw new HoldfastError('invalid_input', `${problem}.`, { usage: 'holdfast help' });
 }
 
@@ -52,7 +55,12 @@ async function perform(command: Command, out: Output): Promise<Answer> {
     return { result: { name: command.name, usage, summary, options }, lines: helpOf(command) };
   }
   const { env } = process;
-  const caller = new Caller({ env, cwd: process.cwd(), home: words.text('home'), owner: words.text('owner') });
+  const caller = new Caller({
+    env,
+    cwd: process.cwd(),
+    home: words.text('home'),
+    owner: words.text('owner'),
+  });
   try {
     return await command.run({ words, caller, out });
   } finally {

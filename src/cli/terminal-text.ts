@@ -34,7 +34,7 @@ export class TerminalText {
 
   private add(text: string): string {
     let answer = '';
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const lineEnd = text.indexOf('\n', at) + 1;
       this.pending += lineEnd > 0 ? text.slice(at, lineEnd) : text.slice(at);
       if (lineEnd > 0) answer += this.settle(false);
@@ -49,7 +49,9 @@ export class TerminalText {
     const escape = this.pending.lastIndexOf(ESC);
     this.pending = escape < 0 ? '' : this.pending.slice(escape);
     this.given = stripAnsi(this.pending, true).length;
-    return this.pending.length > MAX_PENDING ? visible(answer) + this.settle(true) : visible(answer);
+    return this.pending.length > MAX_PENDING
+      ? visible(answer) + this.settle(true)
+      : visible(answer);
   }
 
   private settle(more: boolean): string {

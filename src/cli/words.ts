@@ -19,10 +19,12 @@ export class Words {
   constructor(command: Command, args: readonly string[]) {
     this.command = command;
     const { values, positionals, tokens } = this.parse(args);
-    this.values = values as Values;
+    this.values = values;
     this.plain = positionals;
     const dashes = tokens.find((token) => token.kind === 'option-terminator');
-    const behind = tokens.filter((token) => token.kind === 'positional' && dashes && token.index > dashes.index);
+    const behind = tokens.filter(
+      (token) => token.kind === 'positional' && dashes && token.index > dashes.index,
+    );
     this.behindDashes = dashes && positionals.slice(positionals.length - behind.length);
   }
 
@@ -45,7 +47,8 @@ export class Words {
     const text = this.text(name);
     if (text === undefined) return undefined;
     const ms = parseDuration(text);
-    if (ms === undefined) throw this.wrong(`--${name} "${text}" is not a duration such as 500ms, 30s, 5m or 2h`);
+    if (ms === undefined)
+      throw this.wrong(`--${name} "${text}" is not a duration such as 500ms, 30s, 5m or 2h`);
     return ms;
   }
 
@@ -66,18 +69,25 @@ export class Words {
 
   wrong(problem: string): HoldfastError {
     const { name, usage } = this.command;
-    return new HoldfastError('invalid_input', `${name}: ${problem}.`, { usage: `holdfast ${name} ${usage}`.trimEnd() });
+    return new HoldfastError('invalid_input', `${name}: ${problem}.`, {
+      usage: `holdfast ${name} ${usage}`.trimEnd(),
+    });
   }
 
   private parse(args: readonly string[]) {
     const rows = Object.entries({ ...this.command.options, ...commonOptions });
     const options = Object.fromEntries(
-      rows.map(([name, { type, short, multiple = false }]) => [name, { type, multiple, ...(short !== undefined && { short }) }]),
+      rows.map(([name, { type, short, multiple = false }]) => [
+        name,
+        { type, multiple, ...(short !== undefined && { short }) },
+      ]),
     );
     try {
       return parseArgs({ args: [...args], options, allowPositionals: true, tokens: true });
     } catch (error) {
-      const [sentence = 'not understood'] = (error instanceof Error ? error.message : '').split(/[.\n]/);
+      const [sentence = 'not understood'] = (error instanceof Error ? error.message : '').split(
+        /[.\n]/,
+      );
       throw this.wrong(sentence.charAt(0).toLowerCase() + sentence.slice(1));
     }
   }

@@ -279,8 +279,8 @@ describe('whether anybody is left', () => {
     await leaving.recorder.until(() => pidsIn(leaving.recorder).length === 2);
     const family = await reaped(leaving);
     expect(anyLeft(family, nursery.reaper.pids())).toBe(true);
-    const both = pidsIn(leaving.recorder).toSorted();
-    expect(livingBelow(family, nursery.reaper.pids()).toSorted()).toEqual(both);
+    const both = pidsIn(leaving.recorder).toSorted(ascending);
+    expect(livingBelow(family, nursery.reaper.pids()).toSorted(ascending)).toEqual(both);
     for (const pid of both) {
       expect(anyLeft(family, nursery.reaper.pids())).toBe(true);
       expect(signalPid(nursery.posix, pid, 'SIGKILL', (target) => belongsTo(family, target))).toBe(
@@ -295,7 +295,7 @@ describe('whether anybody is left', () => {
     const started = start('sh -c "sleep 1000 & echo \\$!; wait" & echo $!; read x');
     await started.recorder.until(() => pidsIn(started.recorder).length === 2);
     const below = livingBelow(started.family, nursery.reaper.pids());
-    expect(below.toSorted()).toEqual(pidsIn(started.recorder).toSorted());
+    expect(below.toSorted(ascending)).toEqual(pidsIn(started.recorder).toSorted(ascending));
   });
 });
 
@@ -305,4 +305,8 @@ function link(fd: number): string {
   } catch {
     return '';
   }
+}
+
+function ascending(a: number, b: number): number {
+  return a - b;
 }

@@ -208,7 +208,14 @@ export class HeldProcess implements ChildListener {
     const degraded = this.journal instanceof Journal ? this.journal.degraded : undefined;
     const { id, owner, command, argv, cwd, pid, streams, stdin, startedAtMs } = facts;
     return {
-      ...{ id, owner, command, argv, cwd, pid, streams, stdin },
+      id,
+      owner,
+      command,
+      argv,
+      cwd,
+      pid,
+      streams,
+      stdin,
       ...(facts.name !== undefined && { name: facts.name }),
       ...(facts.key !== undefined && { key: facts.key }),
       ...(facts.labels && { labels: facts.labels }),

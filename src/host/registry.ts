@@ -81,7 +81,7 @@ export class Registry {
   /** Running ones first, then the newest first; among equals the later start first. */
   list(owner: Owner, filter: Params<'list'>): { found: HeldProcess[]; total: number } {
     const found = Array.from(this.processes.values())
-      .reverse()
+      .toReversed()
       .filter((process) => owner === EVERYONE || process.facts.owner === owner)
       .filter((process) => filter.state === undefined || process.state === filter.state)
       .filter((process) => filter.name === undefined || process.facts.name === filter.name)

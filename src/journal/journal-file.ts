@@ -132,7 +132,7 @@ export class JournalFile {
       let written = await this.place.disk.write(fd, parts);
       // A short write is no error to Node: what follows either fits after all or says why not.
       while (written < length) {
-        const rest = Buffer.concat(parts as Buffer[]).subarray(written);
+        const rest = Buffer.concat(parts).subarray(written);
         const more = await this.place.disk.write(fd, [rest]);
         if (more === 0) throw new Error('the disk takes no more bytes');
         written += more;

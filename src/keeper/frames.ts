@@ -48,7 +48,7 @@ export class FrameReader {
   private needed = PREFIX_BYTES;
 
   /** The messages completed by these bytes. */
-  *push(chunk: Buffer): Generator<unknown> {
+  *push(chunk: Buffer): Generator {
     this.chunks.push(chunk);
     this.buffered += chunk.length;
     for (let frame = this.take(); frame !== undefined; frame = this.take())

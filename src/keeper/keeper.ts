@@ -173,7 +173,7 @@ class Connection {
       return Promise.reject(
         new HoldfastError(
           'unsupported',
-          `This keeper does not know the operation "${String(op)}".`,
+          `This keeper does not know the operation "${op as string}".`,
         ),
       );
     }
@@ -202,7 +202,7 @@ class Connection {
     }
     await this.turn();
     try {
-      return await this.host[op](owner, page as never, signal);
+      return await this.host[op](owner, page, signal);
     } finally {
       this.makingLarge -= 1;
       this.nextTurn();

@@ -81,7 +81,7 @@ function parseLimits(text: string | undefined): Partial<Limits> {
     if (typeof value !== 'number' || !(value >= 0))
       throw new Error(`the limit "${name}" must be a number`);
   }
-  return given as Partial<Limits>;
+  return given;
 }
 
 function report(message: string): void {

@@ -172,7 +172,7 @@ export type Condition = v.InferOutput<typeof condition>;
 /** The input of an operation as its row describes it, or `invalid_input` naming the first field that is wrong. */
 export function parseParams<Name extends OperationName>(name: Name, input: unknown): Params<Name> {
   const parsed = v.safeParse(operations[name], input ?? {}, { abortEarly: true });
-  if (parsed.success) return parsed.output as Params<Name>;
+  if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
   const field = issue ? v.getDotPath(issue) : null;
   const problem = issue?.message ?? 'invalid';

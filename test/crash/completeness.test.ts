@@ -13,7 +13,7 @@ const closed = { kind: 'closed' } as const;
 
 /** A burst whose every byte is known: numbered, so that a hole or a repetition shows. */
 function burst(bytes: number, newline: string): { script: string; digest: string } {
-  const line = (index: number): string => `${String(index).padStart(8, '0')}`;
+  const line = (index: number): string => String(index).padStart(8, '0');
   const lines = Math.ceil(bytes / 9);
   const hash = createHash('sha256');
   for (let index = 0; index < lines; index += 1) hash.update(line(index) + newline);

@@ -138,13 +138,16 @@ async function follow(link: KeeperLink, command: string, onPage: () => void): Pr
   return { id: started.id, acknowledged, done: read().catch(() => undefined) };
 }
 
-async function compare(link: KeeperLink, readers: readonly Reader[]): Promise<void> {
+/** Answers how many acknowledged events were compared. */
+async function compare(link: KeeperLink, readers: readonly Reader[]): Promise<number> {
+  let compared = 0;
   for (const { id, acknowledged } of readers) {
     const info = await link.get(OWNER, { id });
     const { events, pages: read } = await pages(link, id, 1024 * 1024);
     const bySeq = new Map(events.map((event) => [event.seq, event]));
     const dropped = read.flatMap((page) => (page.missed ? [page.missed] : []));
     expect(dropped.every(({ reason }) => reason === 'limit')).toBe(true);
+    compared += acknowledged.length;
     for (const event of acknowledged) {
       const kept = bySeq.get(event.seq);
       if (!kept && dropped.some(({ fromSeq, toSeq }) => event.seq >= fromSeq && event.seq <= toSeq))
@@ -159,4 +162,5 @@ async function compare(link: KeeperLink, readers: readonly Reader[]): Promise<vo
     await link.remove(OWNER, { id, force: true });
   }
   await link.close();
+  return compared;
 }

@@ -602,7 +602,7 @@ describeHosts((make) => {
         ids.push(id);
       }
       const { processes } = await api.list(OWNER, {});
-      expect(processes.map(({ id }) => id)).toEqual(ids.slice(3).reverse());
+      expect(processes.map(({ id }) => id)).toEqual(ids.slice(3).toReversed());
       expect((await failure(api.get(OWNER, { id: ids[0] ?? '' }))).code).toBe('not_found');
       expect((await api.start(OWNER, { command: 'echo 0', key: 'key-0' })).attached).toBe(false);
     });

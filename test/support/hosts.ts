@@ -19,7 +19,7 @@ export const OWNER = 'chat-1';
 const cleanups: (() => Promise<void> | void)[] = [];
 
 afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
 export function onCleanup(cleanup: () => Promise<void> | void): void {
@@ -79,8 +79,12 @@ type Make = (options?: MakeOptions) => Promise<HostApi>;
 
 /** One suite over every implementation of HostApi. */
 export function describeHosts(suite: (make: Make) => void): void {
-  describe('in process', () => suite(inProcess));
-  describe('over a keeper', () => suite(overKeeper));
+  describe('in process', () => {
+    suite(inProcess);
+  });
+  describe('over a keeper', () => {
+    suite(overKeeper);
+  });
 }
 
 export async function startProcess(api: HostApi, spec: StartSpec, owner = OWNER): Promise<string> {

@@ -42,7 +42,7 @@ export class MemoryDisk implements Disk {
   }
 
   async write(fd: number, parts: readonly Buffer[]): Promise<number> {
-    return this.writeSync(fd, Buffer.concat(parts as Buffer[]));
+    return this.writeSync(fd, Buffer.concat(parts));
   }
 
   async read(fd: number, into: Buffer, position: number): Promise<number> {

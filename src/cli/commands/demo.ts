@@ -28,9 +28,13 @@ export const command: Command = {
   },
 };
 
-const STEPS = 'echo "step 1 of 3: fetching"; sleep 0.2; echo "step 2 of 3: ready"; sleep 0.2; echo "step 3 of 3: no disk" >&2; exit 3';
+const STEPS =
+  'echo "step 1 of 3: fetching"; sleep 0.2; echo "step 2 of 3: ready"; sleep 0.2; echo "step 3 of 3: no disk" >&2; exit 3';
 
-async function startAndWait(caller: Caller, say: Narrator): Promise<{ id: string; outcome: unknown }> {
+async function startAndWait(
+  caller: Caller,
+  say: Narrator,
+): Promise<{ id: string; outcome: unknown }> {
   const host = await caller.host();
   await say.part('Start a process and wait for it, without asking again and again');
   const { process } = await host.start(caller.name, { command: STEPS, name: 'demo' });
@@ -52,20 +56,35 @@ async function startAndWait(caller: Caller, say: Narrator): Promise<{ id: string
 /** `setsid` moves the child into a session of its own, where a signal to the group does not reach it. */
 const RUNAWAY = `trap '' TERM; setsid sh -c 'echo "runaway $$"; exec sleep 300' & sleep 300`;
 
-async function endEscapee(caller: Caller, say: Narrator): Promise<{ id: string; outcome: unknown }> {
+async function endEscapee(
+  caller: Caller,
+  say: Narrator,
+): Promise<{ id: string; outcome: unknown }> {
   const host = await caller.host();
   await say.part('End a process that ignores TERM and whose child has run away');
   const { process } = await host.start(caller.name, { command: RUNAWAY, name: 'demo' });
   const { id, owner } = process;
   const waits = [{ id, for: [{ kind: 'pattern' as const, pattern: 'runaway (\\d+)' }] }];
   const { met } = await host.wait(owner, { waits, timeoutMs: 2000 });
-  await say.line(`Started ${id.slice(0, 8)}, pid ${process.pid}; ${met[0]?.match ?? 'its child'} left its group with setsid.`);
-  const ended = await host.signal(owner, { id, signal: 'terminate', by: caller.name, graceMs: 300 });
+  await say.line(
+    `Started ${id.slice(0, 8)}, pid ${process.pid}; ${met[0]?.match ?? 'its child'} left its group with setsid.`,
+  );
+  const ended = await host.signal(owner, {
+    id,
+    signal: 'terminate',
+    by: caller.name,
+    graceMs: 300,
+  });
   const { outcome } = await host.get(owner, { id });
-  const left = ended.survivors.length === 0 ? 'nothing is left of it' : `${plural(ended.survivors.length, 'process', 'processes')} survived`;
+  const left =
+    ended.survivors.length === 0
+      ? 'nothing is left of it'
+      : `${plural(ended.survivors.length, 'process', 'processes')} survived`;
   const killed = ended.escalated ? 'TERM, a grace of 300ms, KILL' : 'TERM';
   await say.line(`Ended by ${killed}: ${outcome ? outcomeWords(outcome) : 'unknown'}.`);
-  await say.line(`${plural(ended.signalled.length, 'process', 'processes')} signalled, ${ended.escapees.length} of them outside its group; ${left}.`);
+  await say.line(
+    `${plural(ended.signalled.length, 'process', 'processes')} signalled, ${ended.escapees.length} of them outside its group; ${left}.`,
+  );
   return { id, outcome };
 }
 

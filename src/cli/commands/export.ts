@@ -34,11 +34,14 @@ export const command: Command = {
     if (stream !== undefined && !streams.some((each) => each === stream)) {
       throw words.wrong(`--stream is one of ${streams.join(', ')}`);
     }
-    if (out.json && file === undefined) throw words.wrong('--json needs a FILE: stdout cannot carry both');
+    if (out.json && file === undefined)
+      throw words.wrong('--json needs a FILE: stdout cannot carry both');
     const source = await locate(caller, text);
     // Only now: a wrong id leaves no empty file behind.
-    const target = file === undefined ? undefined : openTarget(resolve(caller.cwd, file), words.flag('force'));
-    const bytes = target === undefined ? (data: Buffer) => out.bytes('stdout', data) : writerTo(target);
+    const target =
+      file === undefined ? undefined : openTarget(resolve(caller.cwd, file), words.flag('force'));
+    const bytes =
+      target === undefined ? (data: Buffer) => out.bytes('stdout', data) : writerTo(target);
     const sink = new ExportSink({ out, bytes, stream });
     try {
       await source.feed(sink);
@@ -62,7 +65,8 @@ interface ExportSource {
 async function locate(caller: Caller, text: string): Promise<ExportSource> {
   const keeper = await caller.running().catch((error: unknown) => {
     // None of these keeps anybody from reading the files.
-    if (isError(error, 'home_unsafe', 'unsupported', 'keeper_too_old', 'keeper_lost')) return undefined;
+    if (isError(error, 'home_unsafe', 'unsupported', 'keeper_too_old', 'keeper_lost'))
+      return undefined;
     throw error;
   });
   if (keeper) {
@@ -72,7 +76,11 @@ async function locate(caller: Caller, text: string): Promise<ExportSource> {
       from: 'keeper',
       async feed(sink) {
         const event = (each: ProcessEvent): Promise<void> => sink.event(each);
-        await follow(caller, process, { until: 'now', event, missed: (missed) => sink.missed(missed) });
+        await follow(caller, process, {
+          until: 'now',
+          event,
+          missed: (missed) => sink.missed(missed),
+        });
       },
     };
   }
@@ -139,7 +147,9 @@ function openTarget(path: string, overwrite: boolean): number {
     return fd;
   } catch (error) {
     const exists = errnoOf(error) === 'EEXIST';
-    const problem = exists ? 'exists; --force overwrites it' : `cannot be written: ${errnoOf(error) ?? String(error)}`;
+    const problem = exists
+      ? 'exists; --force overwrites it'
+      : `cannot be written: ${errnoOf(error) ?? String(error)}`;
     throw new HoldfastError('invalid_input', `export: ${path} ${problem}.`, { field: 'FILE' });
   }
 }
@@ -148,11 +158,16 @@ function writerTo(fd: number): (data: Buffer) => Promise<void> {
   return async (data) => {
     try {
       // A full disk can take less than all without an error; the next write says why.
-      for (let written = 0; written < data.length; ) written += writeSync(fd, data, written);
+      for (let written = 0; written < data.length;) written += writeSync(fd, data, written);
     } catch (error) {
       const errno = errnoOf(error);
-      const code = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG' ? 'storage_full' : 'storage_unavailable';
-      throw new HoldfastError(code, `The export is not complete: ${errno ?? String(error)}.`, { errno });
+      const code =
+        errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG'
+          ? 'storage_full'
+          : 'storage_unavailable';
+      throw new HoldfastError(code, `The export is not complete: ${errno ?? String(error)}.`, {
+        errno,
+      });
     }
   };
 }

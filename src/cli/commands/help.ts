@@ -18,10 +18,16 @@ export const command: Command = {
 
 async function helpOfOne(name: string): Promise<Answer> {
   const load = commands.get(name);
-  if (!load) throw new HoldfastError('invalid_input', `There is no command "${label(name)}".`, { usage: 'holdfast help' });
+  if (!load)
+    throw new HoldfastError('invalid_input', `There is no command "${label(name)}".`, {
+      usage: 'holdfast help',
+    });
   const { command: found } = await load();
   const { usage, summary, options } = found;
-  return { result: { name, usage, summary, options: { ...options, ...commonOptions } }, lines: helpOf(found) };
+  return {
+    result: { name, usage, summary, options: { ...options, ...commonOptions } },
+    lines: helpOf(found),
+  };
 }
 
 async function helpOfAll(): Promise<Answer> {
@@ -38,5 +44,8 @@ async function helpOfAll(): Promise<Answer> {
     '  ID is an id, the beginning of one, or a name. Every command takes --json, --home DIR and --owner NAME.',
     '  "holdfast help COMMAND" explains one.',
   ];
-  return { result: { commands: all.map(({ name, usage, summary }) => ({ name, usage, summary })) }, lines };
+  return {
+    result: { commands: all.map(({ name, usage, summary }) => ({ name, usage, summary })) },
+    lines,
+  };
 }

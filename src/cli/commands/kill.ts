@@ -10,9 +10,16 @@ export const command: Command = {
   usage: 'ID... [--signal TERM]',
   summary: 'Send a signal to processes and all their descendants.',
   options: {
-    signal: { type: 'string', short: 's', value: 'NAME', about: 'INT, SIGUSR1, KILL, … (default TERM)' },
+    signal: {
+      type: 'string',
+      short: 's',
+      value: 'NAME',
+      about: 'INT, SIGUSR1, KILL, … (default TERM)',
+    },
   },
-  notes: ['Does not wait for what the signal does, except for KILL. "stop" ends a process and makes sure of it.'],
+  notes: [
+    'Does not wait for what the signal does, except for KILL. "stop" ends a process and makes sure of it.',
+  ],
   async run({ words, caller }) {
     const ids = words.exactly(1, Infinity);
     const signal = words.text('signal') ?? 'TERM';

@@ -23,7 +23,9 @@ export const command: Command = {
     const [id = ''] = words.exactly(1, 1);
     const tail = words.count('tail');
     if (out.json && (words.flag('follow') || tail !== undefined)) {
-      throw words.wrong('--json gives the beginning and the end at once and goes with neither -f nor --tail');
+      throw words.wrong(
+        '--json gives the beginning and the end at once and goes with neither -f nor --tail',
+      );
     }
     const process = await caller.find(id);
     if (out.json) {
@@ -77,12 +79,16 @@ async function tailOffset(caller: Caller, process: ProcessInfo, lines: number): 
   const { total } = process.bytes;
   if (lines === 0) return total;
   let breaks = 0;
-  for (let end = total; end > 0; ) {
+  for (let end = total; end > 0;) {
     const start = Math.max(0, end - CHUNK_BYTES);
     const params = { id: process.id, offset: start, maxBytes: end - start };
     const range = await caller.ask((host) => host.range(process.owner, params));
     const bytes = range.bytes.subarray(0, Math.max(0, end - range.offset));
-    for (let at = bytes.lastIndexOf(LF); at >= 0; at = at === 0 ? -1 : bytes.lastIndexOf(LF, at - 1)) {
+    for (
+      let at = bytes.lastIndexOf(LF);
+      at >= 0;
+      at = at === 0 ? -1 : bytes.lastIndexOf(LF, at - 1)
+    ) {
       // A line break at the very end closes the last line; it does not begin another.
       if (range.offset + at + 1 < total) breaks += 1;
       if (breaks === lines) return range.offset + at + 1;

@@ -28,7 +28,8 @@ export const command: Command = {
     if (words.flag('quiet')) return { result, lines: shown.map(({ id }) => id) };
     if (out.columns === undefined) return { result, lines: shown.map(plainRow) };
     const lines = shown.length > 0 ? table(shown, every, out.columns) : ['No process is running.'];
-    const more = ended > 0 ? [`${plural(ended, 'process', 'processes')} ended; "ps --all" lists them.`] : [];
+    const more =
+      ended > 0 ? [`${plural(ended, 'process', 'processes')} ended; "ps --all" lists them.`] : [];
     return { result, lines: [...lines, ...more] };
   },
 };
@@ -41,10 +42,23 @@ function isLive({ state, settled }: ProcessInfo): boolean {
 function plainRow(process: ProcessInfo): string {
   const { id, state, outcome, startedAtMs, bytes, owner, name, command: line } = process;
   const started = new Date(startedAtMs).toISOString();
-  return tabbedRow([id, state, outcome ? outcomeWords(outcome) : '', started, `${bytes.total}`, owner, name ?? '', line]);
+  return tabbedRow([
+    id,
+    state,
+    outcome ? outcomeWords(outcome) : '',
+    started,
+    `${bytes.total}`,
+    owner,
+    name ?? '',
+    line,
+  ]);
 }
 
-function table(shown: readonly ProcessInfo[], every: readonly ProcessInfo[], width: number): string[] {
+function table(
+  shown: readonly ProcessInfo[],
+  every: readonly ProcessInfo[],
+  width: number,
+): string[] {
   const now = Date.now();
   const length = shortestUnique(every.map(({ id }) => id));
   const named = shown.some(({ name }) => name !== undefined);

@@ -23,7 +23,10 @@ export const command: Command = {
     cwd: { type: 'string', value: 'DIR', about: 'where it runs (default: here)' },
     timeout: { type: 'string', value: '30s', about: 'how long to wait; it goes on afterwards' },
     'hard-timeout': { type: 'string', value: '5m', about: 'ends the process after this long' },
-    stdin: { type: 'boolean', about: 'give it an input: that of this command, or with --background what "send" sends' },
+    stdin: {
+      type: 'boolean',
+      about: 'give it an input: that of this command, or with --background what "send" sends',
+    },
     pty: { type: 'boolean', about: 'run it in a terminal' },
     merged: { type: 'boolean', about: 'stdout and stderr as one stream, in their true order' },
     key: { type: 'string', value: 'KEY', about: 'the same start with the same key is done once' },
@@ -43,7 +46,10 @@ export const command: Command = {
     try {
       const host = await caller.host();
       const { process, attached } = await host.start(caller.name, spec);
-      if (attached && !out.json) await out.note(`this is the process that was started with the key "${spec.key ?? ''}" before.`);
+      if (attached && !out.json)
+        await out.note(
+          `this is the process that was started with the key "${spec.key ?? ''}" before.`,
+        );
       if (words.flag('background')) return { result: { process, attached }, lines: [process.id] };
       interrupts.sendTo(host, process, caller.name);
       if (words.flag('stdin')) void forwardInput(host, process);
@@ -51,7 +57,7 @@ export const command: Command = {
     } finally {
       interrupts.close();
       // An input that is still open would keep this command alive.
-      if (words.flag('stdin')) globalThis.process.stdin.destroy();
+      if (words.flag('stdin')) process.stdin.destroy();
     }
   },
 };
@@ -61,12 +67,18 @@ function specOf(words: Words, caller: Caller): StartSpec {
   const front = words.plain.slice(0, words.plain.length - (behindDashes?.length ?? 0));
   const [first] = front;
   if (behindDashes ? behindDashes.length === 0 || first !== undefined : front.length !== 1) {
-    throw words.wrong('give one word for the shell, in quotes, or a program and its arguments behind "--"');
+    throw words.wrong(
+      'give one word for the shell, in quotes, or a program and its arguments behind "--"',
+    );
   }
   const what = behindDashes ? { argv: [...behindDashes] } : { command: first ?? '' };
   const pty = words.flag('pty');
   const { columns: cols, rows } = process.stdout;
-  const [name, key, hardTimeoutMs] = [words.text('name'), words.text('key'), words.durationMs('hard-timeout')];
+  const [name, key, hardTimeoutMs] = [
+    words.text('name'),
+    words.text('key'),
+    words.durationMs('hard-timeout'),
+  ];
   return {
     ...what,
     cwd: resolve(caller.cwd, words.text('cwd') ?? '.'),
@@ -86,16 +98,27 @@ function specOf(words: Words, caller: Caller): StartSpec {
 function environmentOf(env: NodeJS.ProcessEnv, pty: boolean): Record<string, string> {
   // "_" is this command's own path. A terminal of its own has its own kind and size.
   const aboutUs = pty ? /^(HOLDFAST_.*|_|TERM|COLUMNS|LINES)$/i : /^(HOLDFAST_.*|_)$/i;
-  const kept = Object.entries(env).filter(([name, value]) => value !== undefined && !aboutUs.test(name));
+  const kept = Object.entries(env).filter(
+    ([name, value]) => value !== undefined && !aboutUs.test(name),
+  );
   return Object.fromEntries(kept) as Record<string, string>;
 }
 
 /** Prints while it runs. */
-async function show({ words, caller, out }: Call, process: ProcessInfo, interrupts: Interrupts): Promise<Answer> {
+async function show(
+  { words, caller, out }: Call,
+  process: ProcessInfo,
+  interrupts: Interrupts,
+): Promise<Answer> {
   const timeoutMs = words.durationMs('timeout');
   const { signal } = interrupts;
   try {
-    const { outcome } = await follow(caller, process, { until: 'exit', timeoutMs, signal, ...printTo(out) });
+    const { outcome } = await follow(caller, process, {
+      until: 'exit',
+      timeoutMs,
+      signal,
+      ...printTo(out),
+    });
     await out.finish();
     if (outcome === undefined) {
       await out.note(`still running after ${formatDuration(timeoutMs ?? 0)}: ${process.id}`);
@@ -107,7 +130,9 @@ async function show({ words, caller, out }: Call, process: ProcessInfo, interrup
     return { result: undefined, exitCode: exitCodeOf(outcome) };
   } catch (error) {
     if (!isError(error, 'aborted')) throw error;
-    await out.note(`left running: ${process.id}. "holdfast stop ${process.id.slice(0, 8)}" ends it.`);
+    await out.note(
+      `left running: ${process.id}. "holdfast stop ${process.id.slice(0, 8)}" ends it.`,
+    );
     return { result: undefined, exitCode: 130 };
   }
 }
@@ -115,18 +140,32 @@ async function show({ words, caller, out }: Call, process: ProcessInfo, interrup
 /** `closed` follows the exit at once unless somebody else holds the output open. */
 const CLOSES_WITHIN_MS = 100;
 
-async function tellIfOpen({ caller, out }: Pick<Call, 'caller' | 'out'>, { id, owner }: ProcessInfo): Promise<void> {
+async function tellIfOpen(
+  { caller, out }: Pick<Call, 'caller' | 'out'>,
+  { id, owner }: ProcessInfo,
+): Promise<void> {
   const waits = [{ id, for: [{ kind: 'closed' as const }] }];
-  const { timedOut } = await caller.ask((host) => host.wait(owner, { waits, timeoutMs: CLOSES_WITHIN_MS }));
+  const { timedOut } = await caller.ask((host) =>
+    host.wait(owner, { waits, timeoutMs: CLOSES_WITHIN_MS }),
+  );
   if (!timedOut) return;
-  await out.note(`it has ended, but a descendant still holds its output open: "holdfast logs -f ${id.slice(0, 8)}" follows.`);
+  await out.note(
+    `it has ended, but a descendant still holds its output open: "holdfast logs -f ${id.slice(0, 8)}" follows.`,
+  );
 }
 
 /** Waits, and answers with everything at once. */
-async function report({ words, caller }: Call, process: ProcessInfo, interrupts: Interrupts): Promise<Answer> {
+async function report(
+  { words, caller }: Call,
+  process: ProcessInfo,
+  interrupts: Interrupts,
+): Promise<Answer> {
   const timeoutMs = words.durationMs('timeout');
   const { id, owner } = process;
-  const params = { waits: [{ id, for: [{ kind: 'exit' as const }] }], ...(timeoutMs !== undefined && { timeoutMs }) };
+  const params = {
+    waits: [{ id, for: [{ kind: 'exit' as const }] }],
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  };
   const { timedOut } = await caller.ask((host) => host.wait(owner, params, interrupts.signal));
   const text = await caller.ask((host) => host.text(owner, { id }));
   const { outcome } = text.process;

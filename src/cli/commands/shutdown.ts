@@ -18,7 +18,11 @@ export const command: Command = {
     const { live } = await host.health(caller.sees, {});
     const { pid } = host.keeper;
     await host.stop();
-    const ended = live === 0 ? 'no process was running' : `${plural(live, 'process', 'processes')} ended`;
-    return { result: { stopped: true, home, pid, ended: live }, lines: [`The keeper (pid ${pid}) is gone; ${ended}.`] };
+    const ended =
+      live === 0 ? 'no process was running' : `${plural(live, 'process', 'processes')} ended`;
+    return {
+      result: { stopped: true, home, pid, ended: live },
+      lines: [`The keeper (pid ${pid}) is gone; ${ended}.`],
+    };
   },
 };

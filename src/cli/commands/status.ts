@@ -11,13 +11,17 @@ export const command: Command = {
   usage: '',
   summary: 'Say whether a keeper is running, and how it is.',
   options: {},
-  notes: [`Exits with ${errors.keeper_unreachable.exit} when no keeper is running; it never starts one.`],
+  notes: [
+    `Exits with ${errors.keeper_unreachable.exit} when no keeper is running; it never starts one.`,
+  ],
   async run({ words, caller }): Promise<Answer> {
     words.exactly(0, 0);
     const { home } = caller;
     const host = await caller.running();
     if (!host) {
-      const lines = [`No keeper is running for ${home}. The next command that needs one starts it.`];
+      const lines = [
+        `No keeper is running for ${home}. The next command that needs one starts it.`,
+      ];
       return { result: { running: false, home }, lines, exitCode: errors.keeper_unreachable.exit };
     }
     const health = await host.health(caller.sees, {});
@@ -29,7 +33,12 @@ export const command: Command = {
       ['on disk', formatBytes(health.journalBytes)],
       ['memory', formatBytes(health.rssBytes)],
       ['waiting', `${health.parkedWaits}`],
-      ['not stored', health.degraded === 0 ? 'none' : `${health.degraded}: their output is in memory only; see ${log}`],
+      [
+        'not stored',
+        health.degraded === 0
+          ? 'none'
+          : `${health.degraded}: their output is in memory only; see ${log}`,
+      ],
       ['children', health.children === 'posix' ? 'by posix_spawn' : 'by child_process'],
     ];
     return { result: { running: true, home, log, ...health }, lines: alignedRows(rows, Infinity) };

@@ -15,7 +15,9 @@ export const command: Command = {
   options: {
     grace: { type: 'string', value: '5s', about: 'how long to wait before KILL (default 5s)' },
   },
-  notes: ['Descendants that left the process group are ended too. Exits with 1 when anything survived, and names it.'],
+  notes: [
+    'Descendants that left the process group are ended too. Exits with 1 when anything survived, and names it.',
+  ],
   async run({ words, caller }) {
     const ids = words.exactly(1, Infinity);
     const graceMs = words.durationMs('grace');
@@ -24,7 +26,12 @@ export const command: Command = {
       const { id, owner } = await caller.find(text);
       const host = await caller.host();
       try {
-        const result = await host.signal(owner, { id, signal: 'terminate', by: caller.name, ...grace });
+        const result = await host.signal(owner, {
+          id,
+          signal: 'terminate',
+          by: caller.name,
+          ...grace,
+        });
         const { outcome, durationMs } = await host.get(owner, { id });
         const { signalled, escapees, survivors, escalated } = result;
         const parts = [
@@ -36,7 +43,11 @@ export const command: Command = {
             ? `SURVIVED: ${survivors.map(({ pid, command: line }) => `${pid} ${label(line)}`).join(', ')}`
             : 'nothing is left',
         ];
-        return { result: { id, outcome, ...result }, line: `${id}  ${parts.join('; ')}`, exitCode: survivors.length > 0 ? 1 : 0 };
+        return {
+          result: { id, outcome, ...result },
+          line: `${id}  ${parts.join('; ')}`,
+          exitCode: survivors.length > 0 ? 1 : 0,
+        };
       } catch (error) {
         if (!isError(error, 'not_running')) throw error;
         const { outcome } = await host.get(owner, { id });

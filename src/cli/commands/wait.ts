@@ -13,9 +13,18 @@ export const command: Command = {
   usage: 'ID... [--for CONDITION]... [--any] [--timeout 30s]',
   summary: 'Wait until something has happened. Never ends a process.',
   options: {
-    for: { type: 'string', multiple: true, value: 'CONDITION', about: 'what to wait for (default exit); the first of several counts' },
+    for: {
+      type: 'string',
+      multiple: true,
+      value: 'CONDITION',
+      about: 'what to wait for (default exit); the first of several counts',
+    },
     any: { type: 'boolean', about: 'the first of several processes is enough' },
-    timeout: { type: 'string', value: '30s', about: 'how long to wait at most (default: as long as it takes)' },
+    timeout: {
+      type: 'string',
+      value: '30s',
+      about: 'how long to wait at most (default: as long as it takes)',
+    },
   },
   notes: [
     'CONDITION: exit, closed (and its output complete), settled (and no descendant left), text=TEXT, regex=PATTERN,',
@@ -36,7 +45,9 @@ export const command: Command = {
     const params = { waits, mode, ...(timeoutMs !== undefined && { timeoutMs }) } as const;
     const result = await caller.ask((host) => host.wait(owner, params));
     const lines = result.met.map((met) => `${met.id}  ${metWords(met)}`);
-    const over = result.timedOut ? [`Not within ${formatDuration(timeoutMs ?? 0)}; still running.`] : [];
+    const over = result.timedOut
+      ? [`Not within ${formatDuration(timeoutMs ?? 0)}; still running.`]
+      : [];
     return { result, lines: [...lines, ...over], exitCode: exitCode(result) };
   },
 };
@@ -59,7 +70,9 @@ function condition(text: string, words: Words): Condition {
     const forMs = parseDuration(value);
     if (forMs !== undefined && forMs > 0) return { kind, forMs };
   }
-  throw words.wrong(`--for "${label(text)}" is not one of exit, closed, settled, text=…, regex=…, port=…, silence=2s`);
+  throw words.wrong(
+    `--for "${label(text)}" is not one of exit, closed, settled, text=…, regex=…, port=…, silence=2s`,
+  );
 }
 
 function metWords(met: Met): string {
@@ -86,7 +99,9 @@ function metWords(met: Met): string {
 function exitCode({ met, timedOut }: WaitResult): number {
   if (timedOut) return STILL_RUNNING_EXIT;
   if (met.some((each) => !each.met)) return 1;
-  const ended = met.filter(({ kind }) => kind === 'exit' || kind === 'closed' || kind === 'settled');
+  const ended = met.filter(
+    ({ kind }) => kind === 'exit' || kind === 'closed' || kind === 'settled',
+  );
   const codes = ended.map(({ process }) => (process.outcome ? exitCodeOf(process.outcome) : 0));
   return codes.find((code) => code !== 0) ?? 0;
 }

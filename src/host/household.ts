@@ -1,0 +1,213 @@
+// The household: the parts of a host that its processes live in, and what happens to a process there — when it starts,
+// exits, closes, is forgotten, is found again after a crash, and when everything ends.
+
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { BufferPool } from '../base/buffer-pool.ts';
+import { systemClock, type Clock } from '../base/clock.ts';
+import { systemDisk, type Disk } from '../base/disk.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Owner, SignalResult } from '../protocol/host-api.ts';
+import { defaultLimits, type Limits } from '../protocol/limits.ts';
+import type { StartSpec } from '../protocol/operations.ts';
+import { Journal } from '../journal/journal.ts';
+import { DiskUsage } from '../journal/journal-file.ts';
+import { Syncer } from '../journal/syncer.ts';
+import { Children } from './children.ts';
+import type { Completions } from './completions.ts';
+import { FeedFile } from './feed-file.ts';
+import type { HeldProcess } from './held-process.ts';
+import { Kin } from './kin.ts';
+import type { Surroundings } from './launch-plan.ts';
+import { recoverProcesses } from './recover.ts';
+import { Registry } from './registry.ts';
+import { Starter, type StartAnswer, type StarterOptions } from './starter.ts';
+import { sendSignal, type SignalRequest } from './termination.ts';
+import { lastLines } from './views.ts';
+
+export interface HostOptions {
+  /** Where journals are kept. One host at a time. */
+  readonly folder: string;
+  /** What children inherit. */
+  readonly surroundings: Surroundings;
+  readonly version?: string;
+  readonly limits?: Partial<Limits>;
+  readonly clock?: Clock;
+  readonly disk?: Disk;
+  readonly report?: (message: string) => void;
+  /** Become the reaper of every descendant. Only in a program of its own: it would take other children's exits. */
+  readonly adopts?: boolean;
+  readonly children?: 'posix' | 'node';
+}
+
+/** Of the output's end, in a completion. */
+const LAST_LINES_BYTES = 1024;
+/** Events are written in pieces of this size at most; a few are kept for reuse. */
+const BATCH_BYTES = 256 * 1024;
+
+export class Household {
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly usage: DiskUsage;
+  readonly children: Children;
+  readonly registry: Registry;
+  readonly kin: Kin;
+  private readonly report: (message: string) => void;
+  private readonly starter: Starter;
+  private readonly starterOptions: StarterOptions;
+  private readonly feed: FeedFile;
+  private readonly syncer: Syncer;
+
+  constructor(options: HostOptions) {
+    const clock = (this.clock = options.clock ?? systemClock);
+    const limits = (this.limits = { ...defaultLimits, ...options.limits });
+    const disk = options.disk ?? systemDisk;
+    const pool = new BufferPool(BATCH_BYTES, 16);
+    const folder = join(options.folder, 'journals');
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.report = options.report ?? (() => undefined);
+    const usage = (this.usage = new DiskUsage(limits.totalBytes, () =>
+      setImmediate(() => this.registry.keepBounds()),
+    ));
+    this.children = new Children({
+      adopts: options.adopts ?? false,
+      kind: options.children,
+      orphanEnded: () => this.kin.orphanEnded(),
+    });
+    this.kin = new Kin(clock, this.children.adopts);
+    this.registry = new Registry({
+      clock,
+      limits,
+      usage,
+      forgotten: (process) => this.forgotten(process),
+    });
+    this.syncer = new Syncer(clock, this.report);
+    const feedUsage = new DiskUsage(Infinity, () => undefined);
+    const feedPlace = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
+    this.feed = new FeedFile({ place: feedPlace, limits, clock, pool });
+    const { registry, children } = this;
+    const { surroundings } = options;
+    const watcher = {
+      exited: (process: HeldProcess) => this.exited(process),
+      closed: (process: HeldProcess) => this.closed(process),
+    };
+    this.starterOptions = {
+      registry,
+      children,
+      surroundings,
+      watcher,
+      usage,
+      folder,
+      disk,
+      clock,
+      pool,
+      limits,
+    };
+    this.starter = new Starter(this.starterOptions);
+  }
+
+  get completions(): Completions {
+    return this.feed.completions;
+  }
+
+  async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
+    const answer = await this.starter.start(owner, spec);
+    if (!answer.attached) this.started(answer.process);
+    return answer;
+  }
+
+  signal(process: HeldProcess, request: SignalRequest): Promise<SignalResult> {
+    return sendSignal(process, request, {
+      clock: this.clock,
+      kin: this.kin,
+      graceMs: this.limits.graceMs,
+    });
+  }
+
+  /** Ends a process and all its kin, if it has not ended by itself. */
+  async end(process: HeldProcess, by: string): Promise<void> {
+    try {
+      await this.signal(process, { signal: 'terminate', by });
+    } catch (error) {
+      // It ended by itself in the meantime.
+      if (!(error instanceof HoldfastError && error.code === 'not_running')) throw error;
+    }
+  }
+
+  /** Takes up what an earlier host left in the folder. */
+  async recover(): Promise<void> {
+    await this.feed.open();
+    for (const { process, wasLive } of recoverProcesses(this.starterOptions, this.report)) {
+      process.lighten();
+      if (wasLive) await this.kin.restored(process);
+      else process.settled = true;
+      this.registry.add(process);
+      await this.complete(process);
+    }
+  }
+
+  /** Ends everything that was started and leaves no descendant. */
+  async close(): Promise<void> {
+    const unsettled = Array.from(this.registry.all()).filter((process) => !process.settled);
+    await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
+    for (const process of this.registry.all()) process.abandon();
+    this.kin.endStrays();
+    this.syncer.close();
+    this.registry.close();
+    this.feed.close();
+    this.children.close();
+  }
+
+  private started(process: HeldProcess): void {
+    this.kin.started(process);
+    const { journal, facts } = process;
+    if (journal instanceof Journal) journal.onGrowth(() => this.syncer.mark(journal));
+    const { hardTimeoutMs } = facts;
+    if (hardTimeoutMs === undefined) return;
+    const cancel = this.clock.after(hardTimeoutMs, () => {
+      process.noteTimeout(hardTimeoutMs);
+      void this.end(process, 'hard timeout');
+    });
+    const stop = process.onChange(() => {
+      if (process.outcome === undefined) return;
+      cancel();
+      stop();
+    });
+  }
+
+  private exited(process: HeldProcess): void {
+    this.kin.exited(process);
+    void this.complete(process);
+  }
+
+  private closed(process: HeldProcess): void {
+    if (process.journal instanceof Journal) this.syncer.forget(process.journal);
+    process.lighten();
+    this.registry.noteClosed(process);
+    this.feed.tidy();
+  }
+
+  private forgotten(process: HeldProcess): void {
+    this.kin.forget(process);
+    this.feed.completions.processForgotten(process.facts.serial);
+  }
+
+  private async complete(process: HeldProcess): Promise<void> {
+    const { facts, outcome } = process;
+    if (outcome === undefined || this.feed.completions.has(facts.serial)) return;
+    const { durationMs, bytes } = process.info();
+    const text = await lastLines(process.journal, LAST_LINES_BYTES).catch(() => '');
+    this.feed.completions.add(facts.serial, {
+      id: facts.id,
+      owner: facts.owner,
+      ...(facts.name !== undefined && { name: facts.name }),
+      command: facts.command.slice(0, LAST_LINES_BYTES),
+      outcome,
+      durationMs,
+      bytes: bytes.total,
+      lastLines: text,
+      atMs: this.clock.wallMs(),
+      ...(facts.labels && { labels: facts.labels }),
+    });
+  }
+}
