@@ -36,9 +36,7 @@ export function findStored(home: string, text: string): StoredJournal {
   );
 }
 
-export async function* storedPages(
-  journal: EndedJournal,
-): AsyncGenerator<{
+export async function* storedPages(journal: EndedJournal): AsyncGenerator<{
   readonly missed: Missed | undefined;
   readonly events: Iterable<ProcessEvent>;
 }> {

@@ -74,7 +74,11 @@ export class Household {
       kind: options.children,
       orphanEnded: () => this.kin.orphanEnded(),
     });
-    this.kin = new Kin(clock, this.children.adopts);
+    this.kin = new Kin({
+      clock,
+      told: this.children.adopts,
+      settled: (process) => this.registry.noteSettled(process),
+    });
     this.registry = new Registry({
       clock,
       limits,

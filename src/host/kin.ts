@@ -32,9 +32,12 @@ export class Kin {
   /** Where nobody tells us: whom the last thorough look found. */
   private readonly lastFound = new WeakMap<HeldProcess, readonly number[]>();
 
-  constructor(clock: Clock, told: boolean) {
-    this.clock = clock;
-    this.told = told;
+  private readonly onSettled: (process: HeldProcess) => void;
+
+  constructor(options: { clock: Clock; told: boolean; settled: (process: HeldProcess) => void }) {
+    this.clock = options.clock;
+    this.told = options.told;
+    this.onSettled = options.settled;
   }
 
   started(process: HeldProcess): void {
@@ -160,6 +163,7 @@ export class Kin {
     if (process.settled) return;
     process.settled = true;
     this.unsettled.delete(process);
+    this.onSettled(process);
     process.wake();
   }
 }

@@ -17,6 +17,9 @@ export interface RegistryOptions {
   readonly forgotten: (process: HeldProcess) => void;
 }
 
+/** When a process that is due but not settled is looked at again. */
+const LOOK_AGAIN_MS = 60_000;
+
 export class Registry {
   private readonly options: RegistryOptions;
   /** By owner and id. Insertion order is the order of starting. */
@@ -66,6 +69,10 @@ export class Registry {
     this.setTimer(this.expiresUs(process));
   }
 
+  noteSettled(process: HeldProcess): void {
+    if (this.closed.has(process)) this.setTimer(this.expiresUs(process));
+  }
+
   all(): Iterable<HeldProcess> {
     return this.processes.values();
   }
@@ -112,7 +119,7 @@ export class Registry {
     const { limits, usage } = this.options;
     for (const process of this.closed) {
       if (this.closed.size <= limits.closedCount && usage.bytes <= limits.totalBytes) break;
-      this.forget(process);
+      if (process.settled) this.forget(process);
     }
     if (usage.bytes > limits.totalBytes) this.shrinkLive();
   }
@@ -133,9 +140,11 @@ export class Registry {
     }
   }
 
+  /** While a descendant lives, the process stays known: by it the descendant can be found and ended. */
   private expiresUs(process: HeldProcess): number {
     const keepMs = process.facts.keepMs ?? this.options.limits.closedAgeMs;
-    return (process.closedAtUs ?? Infinity) + keepMs * 1000;
+    const due = (process.closedAtUs ?? Infinity) + keepMs * 1000;
+    return process.settled ? due : Math.max(due, this.options.clock.nowUs() + LOOK_AGAIN_MS * 1000);
   }
 
   private setTimer(atUs: number): void {

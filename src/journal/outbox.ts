@@ -37,6 +37,7 @@ export class Outbox {
   private dropped: { fromSeq: number; toSeq: number; offset: number; bytes: number } | undefined;
   private cancelRetry: (() => void) | undefined;
   private scheduled = false;
+  private discarded = false;
   private drained: (() => void)[] = [];
 
   constructor(options: OutboxOptions) {
@@ -80,6 +81,7 @@ export class Outbox {
 
   flush(): void {
     this.scheduled = false;
+    if (this.discarded) this.queue = [];
     if (this.inFlight.length > 0 || this.queue.length === 0) return;
     if (this.degraded !== undefined) {
       this.holdInMemory();
@@ -96,10 +98,11 @@ export class Outbox {
     return [...this.inFlight, ...this.queue].map(memorySource);
   }
 
+  /** The journal is being removed: nothing is written any more, not even what is still added. */
   discard(): void {
+    this.discarded = true;
     this.cancelRetry?.();
     this.queue = [];
-    this.scheduled = false;
   }
 
   private writeNow(batch: Batch): void {

@@ -5,9 +5,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { HostApi } from '../../src/protocol/host-api.ts';
+import { FakeClock } from '../support/fake-clock.ts';
 import {
   describeHosts,
   failure,
+  inProcess,
   OWNER,
   outputText,
   pages,
@@ -670,3 +672,29 @@ function processesMarked(id: string): number[] {
     })
     .map(Number);
 }
+
+describe('time', () => {
+  it('[H35] a closed process is forgotten when its time is over, counted from closing; a held one is not', async () => {
+    const clock = new FakeClock();
+    const host = await inProcess({ clock });
+    const hold = gate(temporaryFolder());
+    const short = await startProcess(host, { command: 'echo x', keepMs: 5000 });
+    const held = await startProcess(host, {
+      command: `(${hold.wait}; echo late) & exit 1`,
+      keepMs: 5000,
+    });
+    await waitFor(host, short, closed);
+    await waitFor(host, held, exit);
+    await waitFor(host, short, settled);
+    clock.advance(4000);
+    expect((await host.get(OWNER, { id: short })).state).toBe('closed');
+    clock.advance(2000);
+    expect((await failure(host.get(OWNER, { id: short }))).code).toBe('not_found');
+    clock.advance(1e9);
+    const late = host.read(OWNER, { id: held, after: 2, waitMs: 1e12 });
+    hold.open();
+    expect((await late).nextAfter).toBeGreaterThan(2);
+    await waitFor(host, held, closed);
+    expect(await outputText(host, held)).toBe('late\n');
+  });
+});

@@ -14,10 +14,20 @@ await Promise.all(Array.from({ length: Number(count) }, (_, index) => follow(ind
 async function follow(index) {
   for (let generation = generationOf(index); ; generation += 1) {
     const key = `p${index}-g${generation}`;
-    const { process: started } = await link.start('victim', { ...command(key), key, streams: 'separate' });
+    const { process: started } = await link.start('victim', {
+      ...command(key),
+      key,
+      streams: 'separate',
+    });
     let { after, offset, ended } = cursorOf(key);
     while (!ended) {
-      const page = await link.read('victim', { id: started.id, after, offset, maxBytes: 16_384, waitMs: 60_000 });
+      const page = await link.read('victim', {
+        id: started.id,
+        after,
+        offset,
+        maxBytes: 16_384,
+        waitMs: 60_000,
+      });
       if (page.missed) throw new Error(`missed ${JSON.stringify(page.missed)}`);
       appendFileSync(join(notes, key), page.records);
       ({ nextAfter: after, nextOffset: offset, end: ended } = page);
@@ -47,7 +57,8 @@ function cursorOf(key) {
   if (!existsSync(path)) return { after: 0, offset: 0, ended: false };
   const bytes = readFileSync(path);
   let good = 0;
-  for (let check = checkRecord(bytes, 0); check.kind === 'good'; check = checkRecord(bytes, good)) good += check.bytes;
+  for (let check = checkRecord(bytes, 0); check.kind === 'good'; check = checkRecord(bytes, good))
+    good += check.bytes;
   if (good < bytes.length) truncateSync(path, good);
   let cursor = { after: 0, offset: 0, ended: false };
   for (const event of decodeRecords(bytes.subarray(0, good))) {
@@ -56,4 +67,3 @@ function cursorOf(key) {
   }
   return cursor;
 }
-

@@ -1,0 +1,202 @@
+// The house's own rules, checked by machine: which floor may look at which, and that what is written about the code is
+// still true of it.
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { errors } from '../src/protocol/errors.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** What each floor may import, besides itself. The public surface, src/index.ts, may import all. */
+const floors: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  protocol: ['base'],
+  journal: ['base', 'protocol'],
+  host: ['base', 'protocol', 'journal'],
+  keeper: ['base', 'protocol', 'journal', 'host'],
+  screen: ['base', 'protocol', 'journal'],
+  server: ['base', 'protocol', 'journal', 'host', 'keeper', 'screen'],
+  client: ['base', 'protocol'],
+  tools: ['base', 'protocol', 'client'],
+  cli: ['base', 'protocol', 'journal', 'host', 'keeper', 'screen', 'server', 'client', 'tools'],
+};
+
+const MAX_FILE_LINES = 300;
+const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git']);
+
+/** Every file of the repository, as a path from its root. */
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : filesUnder(path);
+    return entry.isFile() ? [path] : [];
+  });
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+const everything = filesUnder('.');
+const isTest = (path: string): boolean => path.endsWith('.test.ts');
+const sources = everything.filter((path) => path.startsWith('src/') && path.endsWith('.ts'));
+const code = sources.filter((path) => !isTest(path));
+const tests = everything.filter(isTest);
+
+function floorOf(path: string): string | undefined {
+  const [top, floor, ...rest] = path.split('/');
+  return top === 'src' && rest.length > 0 ? floor : undefined;
+}
+
+/** The relative imports of a file, static and dynamic, as paths from the root. */
+function importsOf(path: string): string[] {
+  const found = read(path).matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'(\.[^']*)'/g);
+  return Array.from(found, ([, target = '']) =>
+    relative(root, resolve(root, dirname(path), target)),
+  );
+}
+
+describe('the house', () => {
+  it('[A1] imports point down only', () => {
+    const wrong = code.flatMap((path) => {
+      const floor = floorOf(path);
+      const allowed = floor === undefined ? Object.keys(floors) : [floor, ...(floors[floor] ?? [])];
+      return importsOf(path)
+        .filter((target) => !allowed.includes(floorOf(target) ?? ''))
+        .map((target) => `${path} imports ${target}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('[A1] every floor is known, and every import names a file that is there', () => {
+    const names = new Set(code.map(floorOf).filter((floor) => floor !== undefined));
+    expect([...names].filter((floor) => floors[floor] === undefined)).toEqual([]);
+    const there = new Set(everything);
+    const missing = [...sources, ...tests].flatMap((path) =>
+      importsOf(path)
+        .filter((target) => !there.has(target) && !target.startsWith('dist/'))
+        .map((target) => `${path} imports ${target}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('[A2] only cli, server and the main of the keeper look at the environment', () => {
+    const may = (path: string): boolean =>
+      floorOf(path) === 'cli' || floorOf(path) === 'server' || path === 'src/keeper/main.ts';
+    const looks = code.filter((path) =>
+      /process\.env\b|\benv\b[^=;]*\}\s*=\s*process\b/.test(read(path)),
+    );
+    expect(looks.filter((path) => !may(path))).toEqual([]);
+  });
+
+  it('[A3] every rule is named by a test, and every test names a rule', () => {
+    const rules = Array.from(
+      read('docs/rules.md').matchAll(/^- \*\*([A-Z]+\d+)\*\* \S/gm),
+      ([, id = '']) => id,
+    );
+    expect(rules.filter((id, index) => rules.indexOf(id) !== index)).toEqual([]);
+    const cited = new Map<string, string>();
+    for (const path of tests) {
+      for (const [, names = ''] of read(path).matchAll(/['"`]((?:\[[A-Z]+\d+\] ?)+)/g)) {
+        for (const [, id = ''] of names.matchAll(/\[([A-Z]+\d+)\]/g)) cited.set(id, path);
+      }
+    }
+    expect(rules.filter((id) => !cited.has(id))).toEqual([]);
+    expect(
+      [...cited].filter(([id]) => !rules.includes(id)).map(([id, path]) => `${path} cites ${id}`),
+    ).toEqual([]);
+  });
+
+  it('[A3] the name of every test begins with a rule', () => {
+    const nameless = tests.flatMap((path) =>
+      Array.from(
+        read(path).matchAll(/^\s*(?:it|test)\(\s*(['"`])(?!\[[A-Z]+\d+\]).*/gm),
+        ([line]) => `${path}: ${line.trim()}`,
+      ),
+    );
+    expect(nameless).toEqual([]);
+  });
+
+  it('[A4] docs/errors.md repeats the error table', () => {
+    const rows = Object.entries(errors).map(([name, { http, rpc, exit, retryable, remedy }]) => {
+      return `| \`${name}\` | ${http} | ${rpc} | ${exit} | ${retryable ? 'yes' : 'no'} | ${remedy} |`;
+    });
+    const written = read('docs/errors.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| `'));
+    expect(written).toEqual(rows);
+  });
+
+  it('[A5] no source file is longer than 300 lines of code, and each begins by saying what it is', () => {
+    const lengths = code.map((path) => ({ path, lines: codeLines(read(path)) }));
+    expect(lengths.filter(({ lines }) => lines > MAX_FILE_LINES)).toEqual([]);
+    const silent = code.filter((path) => !/^(?:#!.*\n)?\/\/ \S/.test(read(path)));
+    expect(silent).toEqual([]);
+  });
+
+  it('[A6] no file names a registry, or a place on the machine it was written on', () => {
+    // Put together here, or this file would be the first to be found.
+    const hosts = [
+      'npm' + 'js',
+      'yarn' + 'pkg',
+      'npm' + 'mirror',
+      'verdac' + 'cio',
+      'artifac' + 'tory',
+    ].join('|');
+    const places = ['wo' + 'rk', 'ro' + 'ot', 'tmp/' + 'exp'].join('|');
+    const patterns = [
+      new RegExp(`\\b(?:${hosts})\\.(?:org|com)\\b`),
+      new RegExp(`(?<![\\w.~-])/(?:${places})(?:/|\\b(?!\\w))`),
+    ];
+    const found = everything.filter((path) => patterns.some((pattern) => pattern.test(read(path))));
+    expect(found).toEqual([]);
+    expect(read('package-lock.json')).not.toContain('"resolved"');
+  });
+
+  it('[A7] installing runs no script of ours and brings two packages at run time', () => {
+    const { scripts, dependencies } = JSON.parse(read('package.json')) as Record<
+      string,
+      Record<string, string>
+    >;
+    const hooks = Object.keys(scripts ?? {}).filter((name) =>
+      /^(?:pre|post)?install$|^(?:pre)?prepare$/.test(name),
+    );
+    expect(hooks).toEqual([]);
+    expect(Object.keys(dependencies ?? {})).toEqual(['koffi', 'valibot']);
+  });
+
+  it('[A8] every document that is linked to is there', () => {
+    const there = new Set(everything);
+    const broken = everything
+      .filter((path) => path.endsWith('.md'))
+      .flatMap((path) =>
+        Array.from(
+          read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g),
+          ([, target = '']) => join(dirname(path), target),
+        )
+          .filter(
+            (target) =>
+              !there.has(target) &&
+              !everything.some((each) => each.startsWith(`${target.replace(/\/$/, '')}/`)),
+          )
+          .map((target) => `${path} links to ${target}`),
+      );
+    expect(broken).toEqual([]);
+  });
+
+  it('[A8] every command is described in the README, and every decision in the list of decisions', () => {
+    const commands = code
+      .filter((path) => dirname(path) === 'src/cli/commands')
+      .map((path) => basename(path, '.ts'));
+    const readme = read('README.md');
+    expect(commands.filter((name) => !readme.includes(`holdfast ${name}`))).toEqual([]);
+    const list = read('ARCHITECTURE.md');
+    const decisions = everything.filter((path) => path.startsWith('docs/adr/'));
+    expect(decisions.filter((path) => !list.includes(path))).toEqual([]);
+  });
+});
+
+function codeLines(text: string): number {
+  return text.split('\n').filter((line) => !/^\s*(?:$|\/\/|\/\*|\*)/.test(line)).length;
+}
