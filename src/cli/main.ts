@@ -16,26 +16,31 @@ const [first = 'help', ...rest] = process.argv.slice(2);
 const name =
   { '--help': 'help', '-h': 'help', '--version': 'version', '-V': 'version' }[first] ?? first;
 
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    // EIO: the terminal has been closed.
-    if (error.code === 'EPIPE' || error.code === 'EIO') process.exit(BROKEN_PIPE_EXIT);
-    throw error;
-  });
-}
-
 process.exitCode = await main();
 
 async function main(): Promise<number> {
   const json = has(rest, '--json');
   const raw = has(rest, '--raw');
   const out = new Output({ stdout: process.stdout, stderr: process.stderr, json, raw });
+  leaveWhenNobodyReads(out);
   try {
     const command = await find();
     const answer = await perform(command, out);
     return await tell(out, answer);
   } catch (error) {
     return tell(out, { result: undefined, error });
+  }
+}
+
+function leaveWhenNobodyReads(out: Output): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      // EIO: the terminal has been closed.
+      if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+      if (stream === process.stdout && out.ifNobodyReads !== undefined)
+        void out.note(out.ifNobodyReads);
+      process.exit(BROKEN_PIPE_EXIT);
+    });
   }
 }
 

@@ -23,6 +23,8 @@ export interface OutputOptions {
 
 export class Output {
   readonly json: boolean;
+  /** What a person should know when nobody reads stdout any more. */
+  ifNobodyReads: string | undefined;
   private readonly options: OutputOptions;
   private readonly texts: Readonly<Record<Sink, TerminalText>>;
 

@@ -223,7 +223,19 @@ function conflict(spec: StartSpec): HoldfastError {
 
 /** Of everything that decides what runs. Environment values are among it, so only the sum is ever kept. */
 function fingerprintOf(spec: StartSpec): string {
-  const { command, argv, cwd, environment, env, streams, stdin, size, term, hardTimeoutMs } = spec;
+  const {
+    command,
+    argv,
+    cwd,
+    environment,
+    env,
+    streams,
+    stdin,
+    size,
+    term,
+    hardTimeoutMs,
+    labels,
+  } = spec;
   const inputs = [
     command,
     argv,
@@ -235,12 +247,13 @@ function fingerprintOf(spec: StartSpec): string {
     size,
     term,
     hardTimeoutMs,
+    sorted(labels),
   ];
   return createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
 }
 
-function sorted(env: StartSpec['env']): [string, string][] {
-  return Object.entries(env ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+function sorted(values: Record<string, string> | undefined): [string, string][] {
+  return Object.entries(values ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 export function storageError(error: unknown): HoldfastError {

@@ -25,6 +25,17 @@ function later(http: number, rpc: number, exit: number, remedy: string): ErrorRo
 
 export const errors = {
   invalid_input: row(400, INVALID, 2, 'Correct the named field and call again.'),
+  unauthorized: row(
+    401,
+    REFUSED,
+    12,
+    'Send "Authorization: Bearer TOKEN"; the admin token is in the file "token" of the state directory.',
+  ),
+  forbidden: row(403, REFUSED, 12, 'This caller, host name or origin is not allowed here.'),
+  no_route: row(404, REFUSED, 2, 'See /docs for what there is.'),
+  method_not_allowed: row(405, REFUSED, 2, 'Use a method that the Allow header names.'),
+  too_large: row(413, INVALID, 2, 'Send less at once.'),
+  not_json: row(415, INVALID, 2, 'Send JSON with "Content-Type: application/json".'),
   not_found: row(
     404,
     REFUSED,

@@ -518,12 +518,19 @@ describe('scripts', () => {
     expect((await place.run('ps', '-a', '--owner', 'bob')).stdout).toBe('');
   });
 
-  it('[C21] that stop listening end a command without a word', async () => {
+  it('[C21] that stop listening end a command, and are told what goes on without them', async () => {
     const id = await place.finished('seq 1 200000');
     const running = place.start('logs', id);
     await running.until('stdout', '1\n');
     running.child.stdout?.destroy();
     expect(await running.ended).toMatchObject({ code: 141, stderr: '' });
+    const endless = place.start('run', '--name', 'endless', 'yes');
+    await endless.until('stdout', 'y\n');
+    endless.child.stdout?.destroy();
+    const { code, stderr } = await endless.ended;
+    expect(code).toBe(141);
+    expect(stderr).toMatch(/^holdfast: left running: \w+\. "holdfast stop \w+" ends it\.\n$/);
+    expect((await place.run('stop', 'endless')).code).toBe(0);
   });
 });
 

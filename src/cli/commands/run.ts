@@ -112,6 +112,8 @@ async function show(
 ): Promise<Answer> {
   const timeoutMs = words.durationMs('timeout');
   const { signal } = interrupts;
+  const leftRunning = `left running: ${process.id}. "holdfast stop ${process.id.slice(0, 8)}" ends it.`;
+  out.ifNobodyReads = leftRunning;
   try {
     const { outcome } = await follow(caller, process, {
       until: 'exit',
@@ -130,9 +132,7 @@ async function show(
     return { result: undefined, exitCode: exitCodeOf(outcome) };
   } catch (error) {
     if (!isError(error, 'aborted')) throw error;
-    await out.note(
-      `left running: ${process.id}. "holdfast stop ${process.id.slice(0, 8)}" ends it.`,
-    );
+    await out.note(leftRunning);
     return { result: undefined, exitCode: 130 };
   }
 }

@@ -1,0 +1,309 @@
+// The dialect of coder's workspace agent, /api/v0/processes: its fields, statuses, sentences and leniency. It translates
+// and decides nothing; where the peer is wrong the host is simply right, and says more in fields that its clients ignore.
+
+import { randomUUID } from 'node:crypto';
+import { HoldfastError, errors } from '../protocol/errors.ts';
+import type { HostApi, Owner } from '../protocol/host-api.ts';
+import type { StartSpec } from '../protocol/operations.ts';
+import type { ProcessInfo } from '../protocol/process.ts';
+import { chatScope, NO_CHAT, type ChatScope } from './chat.ts';
+import { decodeFirstValue, encodeGoJson, field, quoteGo } from './go-json.ts';
+import type { Dialect, Exchange, Route } from './router.ts';
+
+const PREFIX = '/api/v0/processes';
+/** How long `wait=true` blocks at most; its clients ask again. */
+const WAIT_MS = 300_000;
+const LIST_LIMIT = 10;
+const MINUTE = 60_000;
+/** How long a finished process is kept: longer when its start may be repeated. */
+const KEEP_MS = 5 * MINUTE;
+const KEEP_KEYED_MS = 60 * MINUTE;
+
+/** A refusal in the peer's own words. */
+class CoderError extends HoldfastError {
+  readonly status: number;
+  readonly answer: Readonly<Record<string, unknown>>;
+
+  constructor(status: number, message: string, more: Record<string, unknown> = {}) {
+    super('invalid_input', message);
+    this.status = status;
+    this.answer = { message, ...more };
+  }
+}
+
+export const coderDialect: Dialect = {
+  lenientType: true,
+  encode: encodeGoJson,
+  error(error) {
+    if (error instanceof CoderError) return { status: error.status, body: error.answer };
+    const { http } = errors[error.code];
+    return {
+      status: http,
+      body: { message: error.message, code: error.code, detail: error.remedy },
+    };
+  },
+};
+
+export interface CoderOptions {
+  readonly host: HostApi;
+  /** Where commands run that name no directory, if it exists; otherwise the home directory. */
+  readonly defaultDirectory?: string | undefined;
+}
+
+export function coderRoutes(options: CoderOptions): Route[] {
+  const { host } = options;
+  const row = (method: 'GET' | 'POST', path: string, handler: Route['handler']): Route => ({
+    method,
+    path: PREFIX + path,
+    handler,
+    dialect: coderDialect,
+  });
+  return [
+    row('POST', '/start', (exchange) => start(exchange, options)),
+    row('GET', '/list', (exchange) => list(exchange, host)),
+    row('POST', '/signal-by-idempotency-key', (exchange) => signalByKey(exchange, host)),
+    row('GET', '/:id/output', (exchange) => output(exchange, host)),
+    row('POST', '/:id/signal', (exchange) => signal(exchange, host)),
+  ];
+}
+
+async function start(
+  exchange: Exchange,
+  { host, defaultDirectory }: CoderOptions,
+): Promise<unknown> {
+  const scope = chatScope(exchange.request.headers, exchange.caller);
+  const body = decode(exchange.body);
+  const command = text(body, 'command');
+  if (command === '') throw new CoderError(400, 'Command is required.');
+  const key = text(body, 'idempotency_key');
+  const workdir = text(body, 'workdir');
+  const spec: StartSpec = {
+    id: randomUUID(),
+    command,
+    cwd: workdir || defaultDirectory || '~',
+    env: { ...variables(body), ...(scope.chat && { CODER_CHAT_ID: scope.chat.id }) },
+    ...(key !== '' && { key }),
+    keepMs: key === '' ? KEEP_MS : KEEP_KEYED_MS,
+    labels: {
+      background: String(flag(body, 'background')),
+      ...(workdir !== '' && { workdir }),
+      ...(scope.chat && { chat: scope.chat.id, ancestors: scope.chat.ancestors.join(' ') }),
+    },
+  };
+  const { process, attached } = await startAs(host, scope.owner, spec);
+  return {
+    id: process.id,
+    started: !attached,
+    ...(key !== '' && { idempotency_key: key }),
+    ...(attached && { attached }),
+    started_at: seconds(process.startedAtMs),
+    pid: process.pid,
+  };
+}
+
+async function startAs(host: HostApi, owner: Owner, spec: StartSpec): ReturnType<HostApi['start']> {
+  try {
+    return await host.start(owner, spec);
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    if (error.code === 'key_conflict') {
+      const message =
+        'Idempotency key was already used to start a process with different parameters.';
+      throw new CoderError(409, message, { code: 'input_mismatch', detail: error.message });
+    }
+    const retry = errors[error.code].retryable ? { code: error.code } : {};
+    throw new CoderError(500, 'Failed to start process.', {
+      detail: `start process: ${error.message}`,
+      ...retry,
+    });
+  }
+}
+
+async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
+  const scope = chatScope(exchange.request.headers, exchange.caller);
+  const limit = Number(exchange.query.get('limit') ?? LIST_LIMIT);
+  const owner = scope.chat || !scope.compat ? scope.owner : '*';
+  const wanted = Number.isInteger(limit) && limit > 0 ? Math.min(limit, 1000) : LIST_LIMIT;
+  const { processes, total } = await host.list(owner, { limit: wanted });
+  return { processes: processes.map(describe), total };
+}
+
+async function output(exchange: Exchange, host: HostApi): Promise<unknown> {
+  const scope = chatScope(exchange.request.headers, exchange.caller);
+  const process = await find(host, scope, exchange.params['id'] ?? '');
+  const target = { id: process.id };
+  if (exchange.query.get('wait') === 'true') {
+    const waits = [{ ...target, for: [{ kind: 'exit' } as const] }];
+    await host.wait(process.owner, { waits, timeoutMs: WAIT_MS }, exchange.gone);
+  }
+  const { text: shown, truncated, process: now } = await host.text(process.owner, target);
+  return {
+    output: shown,
+    ...(truncated && {
+      truncated: {
+        original_bytes: truncated.originalBytes,
+        retained_bytes: truncated.retainedBytes,
+        omitted_bytes: truncated.omittedBytes + truncated.cutLineBytes,
+        strategy: truncated.strategy,
+        cut_lines: truncated.cutLines,
+      },
+    }),
+    ...ending(now),
+    command: now.command,
+  };
+}
+
+async function signal(exchange: Exchange, host: HostApi): Promise<unknown> {
+  const scope = chatScope(exchange.request.headers, exchange.caller);
+  const id = exchange.params['id'] ?? '';
+  // A foreign process is not found whatever the body says; an unknown one only after the body made sense.
+  const known = await find(host, scope, id).catch((error: unknown) => error as HoldfastError);
+  if (known instanceof HoldfastError && (await existsForOthers(host, scope, id))) throw known;
+  const name = signalName(decode(exchange.body));
+  if (known instanceof HoldfastError) throw known;
+  await send(host, known, name, `Process ${quoteGo(id)} is not running.`);
+  return { message: `Signal ${quoteGo(name)} sent to process ${quoteGo(id)}.` };
+}
+
+async function signalByKey(exchange: Exchange, host: HostApi): Promise<unknown> {
+  const scope = chatScope(exchange.request.headers, exchange.caller);
+  const body = decode(exchange.body);
+  const key = text(body, 'idempotency_key');
+  if (key === '') throw new CoderError(400, 'Idempotency key is required.');
+  const name = signalName(body);
+  const { processes } = await host.list(scope.owner, { key, limit: 1 });
+  const [process] = processes;
+  if (!process) {
+    throw new CoderError(404, 'No process was started with this idempotency key.', {
+      code: 'process_key_not_found',
+    });
+  }
+  await send(host, process, name, 'The process is not running.', { code: 'not_running' });
+  return { message: `Signal ${quoteGo(name)} sent.` };
+}
+
+async function send(
+  host: HostApi,
+  process: ProcessInfo,
+  name: string,
+  refusal: string,
+  more = {},
+): Promise<void> {
+  if (process.settled) throw new CoderError(409, refusal, more);
+  try {
+    const id = process.id;
+    await host.signal(process.owner, {
+      id,
+      signal: name === 'kill' ? 'SIGKILL' : 'SIGTERM',
+      by: 'coder api',
+    });
+  } catch (error) {
+    if (error instanceof HoldfastError && error.code === 'not_running')
+      throw new CoderError(409, refusal, more);
+    throw error;
+  }
+}
+
+/** Its own; with a full token also those of nobody, and without a chat header everybody's. */
+async function find(host: HostApi, scope: ChatScope, id: string): Promise<ProcessInfo> {
+  const owners = scope.compat ? (scope.chat ? [scope.owner, NO_CHAT] : ['*']) : [scope.owner];
+  for (const owner of owners) {
+    try {
+      return await host.get(owner, { id });
+    } catch (error) {
+      if (!(error instanceof HoldfastError) || error.code !== 'not_found') throw error;
+    }
+  }
+  throw new CoderError(404, `Process ${quoteGo(id)} not found.`);
+}
+
+async function existsForOthers(host: HostApi, scope: ChatScope, id: string): Promise<boolean> {
+  if (!scope.compat) return true;
+  return find(host, { owner: '*', compat: true }, id).then(
+    () => true,
+    () => false,
+  );
+}
+
+function describe(process: ProcessInfo): Record<string, unknown> {
+  return {
+    id: process.id,
+    command: process.command,
+    workdir: process.cwd,
+    background: process.labels?.['background'] === 'true',
+    ...ending(process),
+    started_at_unix: seconds(process.startedAtMs),
+    ...(process.exitedAtMs !== undefined && { exited_at_unix: seconds(process.exitedAtMs) }),
+  };
+}
+
+/** `exit_code` is absent while it runs, and -1 for whatever ended without one; the truth is in the other fields. */
+function ending(process: ProcessInfo): Record<string, unknown> {
+  const { outcome } = process;
+  return {
+    running: outcome === undefined,
+    ...(outcome && { exit_code: exitCode(process) }),
+    ...(outcome && { outcome }),
+    settled: process.settled,
+    streams_open: process.state === 'running' || process.state === 'exited',
+    pid: process.pid,
+    duration_ms: process.durationMs,
+    output_bytes: process.bytes.total,
+  };
+}
+
+function exitCode({ outcome }: ProcessInfo): number {
+  if (outcome?.kind === 'exit') return outcome.code;
+  return outcome?.kind === 'timeout' ? (outcome.code ?? -1) : -1;
+}
+
+function decode(body: Buffer): unknown {
+  try {
+    return decodeFirstValue(body.toString('utf8'));
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    throw new CoderError(400, 'Request body must be valid JSON.', { detail });
+  }
+}
+
+function mistyped(name: string, value: unknown): CoderError {
+  const detail = `json: cannot unmarshal ${typeof value} into field ${name}`;
+  return new CoderError(400, 'Request body must be valid JSON.', { detail });
+}
+
+function text(body: unknown, name: string): string {
+  if (body !== null && (typeof body !== 'object' || Array.isArray(body)))
+    throw mistyped(name, body);
+  const value = field(body, name) ?? '';
+  if (typeof value !== 'string') throw mistyped(name, value);
+  return value;
+}
+
+function flag(body: unknown, name: string): boolean {
+  const value = field(body, name) ?? false;
+  if (typeof value !== 'boolean') throw mistyped(name, value);
+  return value;
+}
+
+function variables(body: unknown): Record<string, string> {
+  const value = field(body, 'env') ?? {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw mistyped('env', value);
+  const entries = Object.entries(value as Record<string, unknown>).map(
+    ([name, item]): [string, string] => {
+      if (item !== null && typeof item !== 'string') throw mistyped(`env.${name}`, item);
+      return [name, item ?? ''];
+    },
+  );
+  return Object.fromEntries(entries);
+}
+
+function signalName(body: unknown): 'kill' | 'terminate' {
+  const name = text(body, 'signal');
+  if (name === '') throw new CoderError(400, 'Signal is required.');
+  if (name === 'kill' || name === 'terminate') return name;
+  throw new CoderError(400, `Unsupported signal ${quoteGo(name)}. Use "kill" or "terminate".`);
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1000);
+}

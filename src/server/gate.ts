@@ -1,0 +1,96 @@
+// The gate: the one function in front of every door and route. It looks at a request before anything of it is parsed
+// and answers who asks, or why not. What it does not let through is never seen by a handler.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { HoldfastError } from '../protocol/errors.ts';
+import { EVERYONE, type Owner } from '../protocol/host-api.ts';
+import type { Bearer } from './tokens.ts';
+
+export interface GatePolicy {
+  /** The names under which the TCP door may be addressed, with their port: "127.0.0.1:4100". */
+  readonly hosts: ReadonlySet<string>;
+  /** Origins of pages that this server itself serves. */
+  readonly origins: ReadonlySet<string>;
+  bearer(token: string): Bearer | undefined;
+  /** Only by an explicit, loud choice, and only on loopback. */
+  readonly openToAll: boolean;
+}
+
+export interface Knock {
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  /** How often each header was sent; a second Host or Authorization is an attack or a mistake. */
+  readonly rawHeaders: readonly string[];
+  /** private: the socket lies in a folder that only this user can enter. */
+  readonly door: 'tcp' | 'private' | 'socket';
+}
+
+export interface Caller {
+  readonly tokenId: string;
+  readonly owner: Owner;
+  readonly admin: boolean;
+}
+
+/** Headers that must not come twice: which of them counts would be anybody's guess. */
+const SINGLE = new Set([
+  'host',
+  'origin',
+  'authorization',
+  'content-type',
+  'content-length',
+  'coder-chat-id',
+]);
+
+export function gate(knock: Knock, policy: GatePolicy): Caller {
+  const { headers, door } = knock;
+  refuseRepeated(knock.rawHeaders);
+  if (door === 'tcp' && !policy.hosts.has(headers.host ?? '')) {
+    throw forbidden('This server does not answer to that Host.');
+  }
+  if (headers.origin !== undefined && !policy.origins.has(headers.origin)) {
+    throw forbidden('Requests from that Origin are not answered.');
+  }
+  const site = headers['sec-fetch-site'];
+  if (site === 'cross-site' || (site === 'same-site' && headers.origin === undefined)) {
+    throw forbidden('Requests from other sites are not answered.');
+  }
+  return whoAsks(headers, door, policy);
+}
+
+function whoAsks(headers: IncomingHttpHeaders, door: Knock['door'], policy: GatePolicy): Caller {
+  const token = tokenOf(headers);
+  if (token === undefined) {
+    if (door === 'private' || policy.openToAll)
+      return { tokenId: door, owner: EVERYONE, admin: true };
+    throw unauthorized('A token is needed.');
+  }
+  const bearer = policy.bearer(token);
+  if (!bearer) throw unauthorized('The token is not valid: unknown, revoked or expired.');
+  return { ...bearer, admin: bearer.owner === EVERYONE };
+}
+
+function tokenOf(headers: IncomingHttpHeaders): string | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined) return undefined;
+  const match = /^Bearer ([\w.~+/=-]{1,512})$/i.exec(authorization);
+  if (!match) throw unauthorized('The Authorization header must be "Bearer" and a token.');
+  return match[1];
+}
+
+function refuseRepeated(rawHeaders: readonly string[]): void {
+  const seen = new Set<string>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]?.toLowerCase() ?? '';
+    if (!SINGLE.has(name)) continue;
+    if (seen.has(name)) throw forbidden(`The header ${name} was sent twice.`);
+    seen.add(name);
+  }
+}
+
+function forbidden(message: string): HoldfastError {
+  return new HoldfastError('forbidden', message);
+}
+
+function unauthorized(message: string): HoldfastError {
+  return new HoldfastError('unauthorized', message);
+}

@@ -1,0 +1,104 @@
+// The routes of the server: one row per method and path. A path names its parameters with ":"; what matches no row is
+// answered with what there would have been.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Caller } from './gate.ts';
+
+export interface Exchange {
+  readonly caller: Caller;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** The body, parsed by nobody yet; empty for a request without one. */
+  readonly body: Buffer;
+  /** Aborted when the client goes away. */
+  readonly gone: AbortSignal;
+}
+
+/** Answers with a value that becomes JSON, or writes the response itself and answers nothing. */
+export type Handler = (exchange: Exchange) => Promise<unknown>;
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly handler: Handler;
+  /** What the errors of this route look like, where a dialect has its own. */
+  readonly dialect?: Dialect;
+}
+
+export interface Dialect {
+  /** Bodies without a Content-Type are taken as JSON. */
+  readonly lenientType?: boolean;
+  encode(value: unknown): string;
+  error(error: HoldfastError): { status: number; body: unknown };
+}
+
+export interface Match {
+  readonly route: Route;
+  readonly params: Record<string, string>;
+}
+
+interface Row {
+  readonly parts: readonly string[];
+  readonly route: Route;
+}
+
+export class Router {
+  private readonly rows: readonly Row[];
+
+  constructor(routes: readonly Route[]) {
+    this.rows = routes.map((route) => ({ parts: route.path.split('/'), route }));
+  }
+
+  /** Throws `no_route`, or `method_not_allowed` with the methods that the path has. */
+  match(method: string, path: string): Match {
+    const parts = path.split('/');
+    const methods = new Set<string>();
+    for (const row of this.rows) {
+      const params = matchParts(row.parts, parts);
+      if (!params) continue;
+      if (row.route.method === method) return { route: row.route, params };
+      methods.add(row.route.method);
+    }
+    if (methods.size === 0) throw new HoldfastError('no_route', 'There is nothing at this path.');
+    const allow = Array.from(methods).join(', ');
+    throw new HoldfastError('method_not_allowed', `This path takes ${allow}.`, { allow });
+  }
+
+  /** The dialect that owns a path, even if nothing is there: so that its clients can read the refusal. */
+  dialectOf(path: string): Dialect | undefined {
+    return this.rows.find(({ route }) => route.dialect && path.startsWith(prefixOf(route.path)))
+      ?.route.dialect;
+  }
+}
+
+function prefixOf(path: string): string {
+  return path.split('/').slice(0, 4).join('/');
+}
+
+function matchParts(
+  pattern: readonly string[],
+  parts: readonly string[],
+): Record<string, string> | undefined {
+  if (pattern.length !== parts.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [index, expected] of pattern.entries()) {
+    const part = parts[index] ?? '';
+    if (expected.startsWith(':')) {
+      const value = decode(part);
+      if (value === undefined || value === '') return undefined;
+      params[expected.slice(1)] = value;
+    } else if (expected !== part) return undefined;
+  }
+  return params;
+}
+
+function decode(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

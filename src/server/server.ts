@@ -1,0 +1,164 @@
+// The server: the doors of one home, in front of its keeper. It holds nothing that a restart would lose.
+
+import { rmSync } from 'node:fs';
+import type { Server as HttpServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { isIP } from 'node:net';
+import { join, resolve } from 'node:path';
+import { systemClock, type Clock } from '../base/clock.ts';
+import { VERSION } from '../base/version.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import { connectKeeper } from '../keeper/connect.ts';
+import { openHome } from '../keeper/home.ts';
+import { coderRoutes } from './coder.ts';
+import { createDoor, type DoorOptions } from './door.ts';
+import type { GatePolicy } from './gate.ts';
+import { Router } from './router.ts';
+import { steadyHost, type SteadyHost } from './steady-host.ts';
+import { Tokens } from './tokens.ts';
+
+export interface ServerOptions {
+  readonly home: string;
+  /** What the keeper inherits if this server has to start it. */
+  readonly env: NodeJS.ProcessEnv;
+  /** 0: any free port. */
+  readonly port?: number;
+  readonly address?: string;
+  /** A path; or "none". By default in the home. */
+  readonly socket?: string;
+  readonly clock?: Clock;
+  readonly report?: (message: string) => void;
+  readonly keeperArgs?: readonly string[];
+  /** Where coder's commands run that name no directory. */
+  readonly defaultDirectory?: string;
+  /** No token is asked for. Loopback only; said loudly by whoever sets it. */
+  readonly openToAll?: boolean;
+  /** Bind to an address that others can reach, without TLS of our own: somebody in front has to bring it. */
+  readonly allowRemote?: boolean;
+}
+
+export interface RunningServer {
+  readonly url: string;
+  readonly socket: string | undefined;
+  readonly tokenFile: string;
+  readonly keeperPid: number;
+  readonly home: string;
+  readonly version: string;
+  readonly host: SteadyHost;
+  /** Ends the server alone: the keeper and its processes go on. */
+  close(): Promise<void>;
+}
+
+const DEFAULT_ADDRESS = '127.0.0.1';
+const MAX_BODY_BYTES = 1024 * 1024;
+
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const address = options.address ?? DEFAULT_ADDRESS;
+  refuseUnsafeBind(address, options);
+  const home = openHome(options.home);
+  const clock = options.clock ?? systemClock;
+  const tokens = new Tokens(home.folder, clock);
+  const { env, keeperArgs = [] } = options;
+  const host = steadyHost(() => connectKeeper({ home: home.folder, env, keeperArgs }));
+  const { keeper } = await host.link();
+  const router = new Router([...coderRoutes({ host, defaultDirectory: options.defaultDirectory })]);
+  const hosts = new Set<string>();
+  const policy: GatePolicy = {
+    hosts,
+    origins: new Set(),
+    bearer: (token) => tokens.bearer(token),
+    openToAll: options.openToAll ?? false,
+  };
+  const report = options.report ?? (() => undefined);
+  const door: Omit<DoorOptions, 'kind'> = { router, policy, maxBodyBytes: MAX_BODY_BYTES, report };
+  const tcp = createDoor({ ...door, kind: 'tcp' });
+  const port = await listenTcp(tcp, options.port ?? 0, address);
+  for (const name of hostNames(address)) hosts.add(`${name}:${port}`);
+  const socket = socketPath(options.socket, home.folder);
+  const isPrivate = socket !== undefined && resolve(socket, '..') === home.folder;
+  const unix =
+    socket === undefined
+      ? undefined
+      : createDoor({ ...door, kind: isPrivate ? 'private' : 'socket' });
+  if (unix && socket !== undefined) await listenUnix(unix, socket);
+  return {
+    url: `http://${bracketed(address)}:${port}`,
+    socket,
+    tokenFile: tokens.adminFile,
+    keeperPid: keeper.pid,
+    home: home.folder,
+    version: VERSION,
+    host,
+    close: async () => {
+      await Promise.all([tcp, unix].map((server) => closeDoor(server)));
+      await host.close();
+      if (socket !== undefined) rmSync(socket, { force: true });
+    },
+  };
+}
+
+function refuseUnsafeBind(address: string, { openToAll, allowRemote }: ServerOptions): void {
+  if (isIP(address) === 0 && address !== 'localhost') {
+    throw new HoldfastError('invalid_input', `"${address}" is not an IP address.`, {
+      field: 'address',
+    });
+  }
+  if (isLoopback(address)) return;
+  if (openToAll)
+    throw new HoldfastError('forbidden', 'Without tokens the server binds to loopback only.');
+  if (!allowRemote) {
+    throw new HoldfastError(
+      'forbidden',
+      `${address} can be reached by others: put TLS in front and allow it explicitly.`,
+    );
+  }
+}
+
+function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
+}
+
+/** Every name under which this address may be called. */
+function hostNames(address: string): string[] {
+  return isLoopback(address)
+    ? ['127.0.0.1', 'localhost', '[::1]', bracketed(address)]
+    : [bracketed(address)];
+}
+
+function bracketed(address: string): string {
+  return isIP(address) === 6 ? `[${address}]` : address;
+}
+
+function socketPath(wanted: string | undefined, folder: string): string | undefined {
+  if (wanted === 'none') return undefined;
+  return wanted === undefined ? join(folder, 'server.sock') : resolve(wanted);
+}
+
+function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, address, () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+/** 0600 from the moment it exists. */
+async function listenUnix(server: HttpServer, path: string): Promise<void> {
+  rmSync(path, { force: true });
+  const umask = process.umask(0o177);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(path, resolve);
+    });
+  } finally {
+    process.umask(umask);
+  }
+}
+
+function closeDoor(server: HttpServer | undefined): Promise<void> {
+  if (!server) return Promise.resolve();
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,70 @@
+// A host that is always there: the link to the keeper, made anew when it is lost. What can be asked twice without harm
+// is asked again; what cannot is answered with `keeper_lost`, and the caller decides.
+
+import { HoldfastError } from '../protocol/errors.ts';
+import type { HostApi, Owner } from '../protocol/host-api.ts';
+import { operations, type OperationName } from '../protocol/operations.ts';
+import type { KeeperLink } from '../keeper/link.ts';
+
+export type SteadyHost = HostApi & {
+  /** The link as it is now, connected if need be. */
+  link(): Promise<KeeperLink>;
+};
+
+export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
+  let current: Promise<KeeperLink> | undefined;
+  let closed = false;
+  const link = (): Promise<KeeperLink> => {
+    if (closed)
+      return Promise.reject(new HoldfastError('host_closed', 'The server is going down.'));
+    current ??= fresh();
+    return current;
+  };
+  const fresh = async (): Promise<KeeperLink> => {
+    try {
+      const made = await connect();
+      void made.ended.then(() => (current = undefined));
+      return made;
+    } catch (error) {
+      current = undefined;
+      throw error;
+    }
+  };
+  const call =
+    (name: OperationName) => async (owner: Owner, params: unknown, signal?: AbortSignal) => {
+      const ask = async (): Promise<unknown> => {
+        const operation = (await link())[name] as (...args: unknown[]) => Promise<unknown>;
+        return operation(owner, params, signal);
+      };
+      try {
+        return await ask();
+      } catch (error) {
+        if (
+          !(error instanceof HoldfastError) ||
+          error.code !== 'keeper_lost' ||
+          !repeatable(name, params)
+        )
+          throw error;
+        return ask();
+      }
+    };
+  const calls = Object.fromEntries(
+    Object.keys(operations).map((name) => [name, call(name as OperationName)]),
+  );
+  return {
+    ...(calls as unknown as Omit<HostApi, 'close'>),
+    link,
+    close: async () => {
+      closed = true;
+      await (await current?.catch(() => undefined))?.close();
+    },
+  };
+}
+
+/** Asking twice is the same as asking once. */
+function repeatable(name: OperationName, params: unknown): boolean {
+  const given = params as { key?: unknown; id?: unknown; writeId?: unknown };
+  if (name === 'start') return given.key !== undefined || given.id !== undefined;
+  if (name === 'write') return given.writeId !== undefined;
+  return name !== 'signal' && name !== 'remove';
+}
