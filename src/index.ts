@@ -17,3 +17,13 @@ export { defaultLimits, type Limits } from './protocol/limits.ts';
 export type { Condition, StartSpec } from './protocol/operations.ts';
 export type { Outcome, ProcessInfo, ProcessState } from './protocol/process.ts';
 export { decodeRecords } from './protocol/record.ts';
+export { connect, type ConnectTarget } from './client/connect.ts';
+export { Holdfast, type RunResult, type StartOptions } from './client/holdfast.ts';
+export {
+  ProcessHandle,
+  type ExitResult,
+  type LogChunk,
+  type LogOptions,
+  type WaitOptions,
+} from './client/process-handle.ts';
+export { embed, type EmbedOptions } from './embed.ts';

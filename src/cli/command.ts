@@ -37,6 +37,8 @@ export interface Answer {
   readonly result: unknown;
   /** What a person reads: lines for stdout, when the command has not printed already. */
   readonly lines?: readonly string[];
+  /** Everything has been printed already, with `--json` too. */
+  readonly said?: true;
   /** 0 when absent. */
   readonly exitCode?: number;
   /** Something failed although the rest was done: `--json` says so and still carries the result. */

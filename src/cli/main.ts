@@ -76,6 +76,7 @@ async function perform(command: Command, out: Output): Promise<Answer> {
 
 async function tell(out: Output, answer: Answer): Promise<number> {
   const { result, lines = [], error } = answer;
+  if (answer.said) return answer.exitCode ?? 0;
   if (out.json) await out.line(json(envelope(result, error)));
   else for (const line of lines) await out.line(line);
   if (error === undefined) return answer.exitCode ?? 0;

@@ -93,7 +93,11 @@ export class Registry {
       .filter((process) => filter.state === undefined || process.state === filter.state)
       .filter((process) => filter.name === undefined || process.facts.name === filter.name)
       .filter((process) => filter.key === undefined || process.facts.key === filter.key)
-      .sort((a, b) => Number(b.outcome === undefined) - Number(a.outcome === undefined));
+      .sort(
+        (a, b) =>
+          Number(b.outcome === undefined) - Number(a.outcome === undefined) ||
+          b.facts.startedAtMs - a.facts.startedAtMs,
+      );
     const skip = filter.skip ?? 0;
     return { found: found.slice(skip, skip + (filter.limit ?? found.length)), total: found.length };
   }

@@ -16,19 +16,8 @@ interface BytesReference {
 
 export function encodeFrame(message: unknown): Buffer[] {
   const attachments: Uint8Array[] = [];
-  let attached = 0;
-  const text = JSON.stringify(
-    message,
-    function replace(this: Record<string, unknown>, key: string, value: unknown) {
-      // `value` has already been through Buffer's own toJSON; the original is still in its place.
-      const original = this[key];
-      if (!(original instanceof Uint8Array)) return value;
-      const reference: BytesReference = { $bytes: [attached, original.length] };
-      attachments.push(original);
-      attached += original.length;
-      return reference;
-    },
-  );
+  const text = JSON.stringify(detach(message, attachments));
+  const attached = attachments.reduce((sum, bytes) => sum + bytes.length, 0);
   const json = Buffer.from(text);
   const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
   prefix.writeUInt32LE(4 + json.length + attached, 0);
@@ -38,6 +27,27 @@ export function encodeFrame(message: unknown): Buffer[] {
     head,
     ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
   ];
+}
+
+/**
+ * The value with references in the place of bytes. Before JSON.stringify sees it: a Buffer's own toJSON makes an array
+ * with a number for every byte, whatever a replacer says afterwards. What holds no bytes is not copied.
+ */
+function detach(value: unknown, attachments: Uint8Array[]): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Uint8Array) {
+    const start = attachments.reduce((sum, bytes) => sum + bytes.length, 0);
+    attachments.push(value);
+    return { $bytes: [start, value.length] } satisfies BytesReference;
+  }
+  let copy: Record<string, unknown> | unknown[] | undefined;
+  for (const [key, item] of Object.entries(value)) {
+    const detached = detach(item, attachments);
+    if (detached === item) continue;
+    copy ??= Array.isArray(value) ? [...value] : { ...value };
+    (copy as Record<string, unknown>)[key] = detached;
+  }
+  return copy ?? value;
 }
 
 /** Turns the bytes of a socket, however they are cut, into messages. */

@@ -21,7 +21,9 @@ export interface KeeperOptions {
   readonly version: string;
   /** Leaves after this long without a connection and without a live process. */
   readonly idleMs: number;
-  /** Called once, after everything has been ended or nothing was left to keep. */
+  /** Everything has been ended: the home can be given up to the next keeper. */
+  readonly released: () => void;
+  /** Called once, after the last client has its answers. */
   readonly left: () => void;
 }
 
@@ -60,6 +62,7 @@ export class Keeper {
     this.cancelIdle?.();
     this.server.close();
     await this.options.host.close();
+    this.options.released();
     await Promise.all(Array.from(this.connections, (connection) => connection.finish()));
     this.options.left();
   }
@@ -202,6 +205,8 @@ class Connection {
     }
     await this.turn();
     try {
+      // Its turn may have come only because the client went away, with every other one of that client's.
+      signal.throwIfAborted();
       return await this.host[op](owner, page, signal);
     } finally {
       this.makingLarge -= 1;
@@ -237,7 +242,10 @@ class Connection {
 
   private closed(): void {
     for (const cancellation of this.running.values()) cancellation.abort();
-    for (const next of this.turnWaiters.splice(0)) next();
+    for (const next of this.turnWaiters.splice(0)) {
+      this.makingLarge += 1;
+      next();
+    }
     this.events.gone();
   }
 }

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { errnoOf } from '../base/disk.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
-import { operations, type OperationName } from '../protocol/operations.ts';
+import { operationNames, type OperationName } from '../protocol/operation-names.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
   PROTOCOL_VERSION,
@@ -32,7 +32,7 @@ export async function openLink(path: string): Promise<KeeperLink> {
     throw new HoldfastError(
       'keeper_too_old',
       `The running keeper (${keeper.version}, pid ${keeper.pid}) speaks protocol ${keeper.protocol}, this program ${PROTOCOL_VERSION}.`,
-      { keeperVersion: keeper.version },
+      { keeperVersion: keeper.version, keeperPid: keeper.pid },
     );
   }
   return linkOver(wire, keeper);
@@ -44,12 +44,13 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
     if (known.has(op)) return wire.call(op, owner, params, signal);
     const problem = `The running keeper (${keeper.version}, pid ${keeper.pid}) does not know the operation "${op}".`;
     return Promise.reject(
-      new HoldfastError('keeper_too_old', problem, { keeperVersion: keeper.version }),
+      new HoldfastError('keeper_too_old', problem, {
+        keeperVersion: keeper.version,
+        keeperPid: keeper.pid,
+      }),
     );
   };
-  const calls = Object.fromEntries(
-    Object.keys(operations).map((name) => [name, call(name as OperationName)]),
-  );
+  const calls = Object.fromEntries(operationNames.map((name) => [name, call(name)]));
   return {
     ...(calls as unknown as Omit<HostApi, 'close'>),
     keeper,

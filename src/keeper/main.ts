@@ -25,7 +25,8 @@ async function main(): Promise<void> {
   });
   if (values.home === undefined) throw new Error('--home is missing');
   const home = openHome(values.home);
-  if (!takeLock(home.lock)) {
+  const unlock = takeLock(home.lock);
+  if (!unlock) {
     tell('another keeper has this home');
     process.exitCode = 1;
     return;
@@ -39,12 +40,20 @@ async function main(): Promise<void> {
     adopts: true,
     children: 'posix',
   });
-  const leave = (): void => {
+  // The socket first: once the lock is free, the next keeper may already have put its own there.
+  const released = (): void => {
     rmSync(home.socket, { force: true });
-    process.exit(0);
+    unlock();
   };
   const idleMs = Number(values['idle-ms'] ?? DEFAULT_IDLE_MS);
-  const keeper = new Keeper({ host, clock: systemClock, version: VERSION, idleMs, left: leave });
+  const keeper = new Keeper({
+    host,
+    clock: systemClock,
+    version: VERSION,
+    idleMs,
+    released,
+    left: () => process.exit(0),
+  });
   // Left behind by a keeper that was killed; the lock says that nobody listens on it.
   rmSync(home.socket, { force: true });
   await keeper.listen(home.socket);
@@ -52,11 +61,12 @@ async function main(): Promise<void> {
   tell('ready');
 }
 
-/** Not closed until the process ends: the lock lives as long as the descriptor. */
-function takeLock(path: string): boolean {
+/** Undefined when another keeper has it. The lock lives as long as its descriptor, at most as long as this process. */
+function takeLock(path: string): (() => void) | undefined {
   const posix = loadPosix();
   if (!posix) throw new Error(`system calls cannot be made here: ${posixProblem() ?? 'unknown'}`);
-  return posix.tryLock(openPrivate(path, constants.O_RDWR));
+  const lock = openPrivate(path, constants.O_RDWR);
+  return posix.tryLock(lock) ? () => closeSync(lock) : undefined;
 }
 
 function handleSignals(keeper: Keeper): void {

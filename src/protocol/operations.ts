@@ -5,6 +5,9 @@ import * as v from 'valibot';
 import { idPattern } from '../base/ids.ts';
 import { HoldfastError } from './errors.ts';
 import { MAX_PAGE_BYTES } from './limits.ts';
+import type { OperationName } from './operation-names.ts';
+
+export type { OperationName };
 
 const count = (most: number) => v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(most));
 const milliseconds = count(Number.MAX_SAFE_INTEGER);
@@ -162,9 +165,8 @@ export const operations = {
     numbers: v.pipe(v.array(position), v.maxLength(10_000)),
   }),
   health: v.object({}),
-} as const;
+} as const satisfies Record<OperationName, v.GenericSchema>;
 
-export type OperationName = keyof typeof operations;
 export type Params<Name extends OperationName> = v.InferOutput<(typeof operations)[Name]>;
 export type StartSpec = Params<'start'>;
 export type Condition = v.InferOutput<typeof condition>;

@@ -2,6 +2,8 @@
 // and decides nothing; where the peer is wrong the host is simply right, and says more in fields that its clients ignore.
 
 import { randomUUID } from 'node:crypto';
+import { statSync } from 'node:fs';
+import type { Clock } from '../base/clock.ts';
 import { HoldfastError, errors } from '../protocol/errors.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
 import type { StartSpec } from '../protocol/operations.ts';
@@ -13,6 +15,10 @@ import type { Dialect, Exchange, Route } from './router.ts';
 const PREFIX = '/api/v0/processes';
 /** How long `wait=true` blocks at most; its clients ask again. */
 const WAIT_MS = 300_000;
+/** How long a start waits for an earlier one with its key that has not spawned yet. */
+const START_MS = 15_000;
+/** What the shell leaves behind may have a last word: its clients stop reading at `running: false`. */
+const DRAIN_MS = 100;
 const LIST_LIMIT = 10;
 const MINUTE = 60_000;
 /** How long a finished process is kept: longer when its start may be repeated. */
@@ -46,12 +52,13 @@ export const coderDialect: Dialect = {
 
 export interface CoderOptions {
   readonly host: HostApi;
+  readonly clock: Clock;
   /** Where commands run that name no directory, if it exists; otherwise the home directory. */
   readonly defaultDirectory?: string | undefined;
 }
 
 export function coderRoutes(options: CoderOptions): Route[] {
-  const { host } = options;
+  const { host, clock } = options;
   const row = (method: 'GET' | 'POST', path: string, handler: Route['handler']): Route => ({
     method,
     path: PREFIX + path,
@@ -62,15 +69,12 @@ export function coderRoutes(options: CoderOptions): Route[] {
     row('POST', '/start', (exchange) => start(exchange, options)),
     row('GET', '/list', (exchange) => list(exchange, host)),
     row('POST', '/signal-by-idempotency-key', (exchange) => signalByKey(exchange, host)),
-    row('GET', '/:id/output', (exchange) => output(exchange, host)),
+    row('GET', '/:id/output', (exchange) => output(exchange, host, clock)),
     row('POST', '/:id/signal', (exchange) => signal(exchange, host)),
   ];
 }
 
-async function start(
-  exchange: Exchange,
-  { host, defaultDirectory }: CoderOptions,
-): Promise<unknown> {
+async function start(exchange: Exchange, options: CoderOptions): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const body = decode(exchange.body);
   const command = text(body, 'command');
@@ -80,7 +84,7 @@ async function start(
   const spec: StartSpec = {
     id: randomUUID(),
     command,
-    cwd: workdir || defaultDirectory || '~',
+    cwd: workdir || existing(options.defaultDirectory) || '~',
     env: { ...variables(body), ...(scope.chat && { CODER_CHAT_ID: scope.chat.id }) },
     ...(key !== '' && { key }),
     keepMs: key === '' ? KEEP_MS : KEEP_KEYED_MS,
@@ -90,7 +94,7 @@ async function start(
       ...(scope.chat && { chat: scope.chat.id, ancestors: scope.chat.ancestors.join(' ') }),
     },
   };
-  const { process, attached } = await startAs(host, scope.owner, spec);
+  const { process, attached } = await startAs(options, scope.owner, spec);
   return {
     id: process.id,
     started: !attached,
@@ -101,11 +105,25 @@ async function start(
   };
 }
 
-async function startAs(host: HostApi, owner: Owner, spec: StartSpec): ReturnType<HostApi['start']> {
+/** What is configured but not there is as if it were not configured. */
+function existing(folder: string | undefined): string | undefined {
   try {
-    return await host.start(owner, spec);
+    return folder !== undefined && statSync(folder).isDirectory() ? folder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function startAs(
+  { host, clock }: CoderOptions,
+  owner: Owner,
+  spec: StartSpec,
+): ReturnType<HostApi['start']> {
+  try {
+    const started = host.start(owner, spec);
+    return spec.key === undefined ? await started : await withinStartTime(started, clock);
   } catch (error) {
-    if (!(error instanceof HoldfastError)) throw error;
+    if (!(error instanceof HoldfastError) || error instanceof CoderError) throw error;
     if (error.code === 'key_conflict') {
       const message =
         'Idempotency key was already used to start a process with different parameters.';
@@ -119,6 +137,18 @@ async function startAs(host: HostApi, owner: Owner, spec: StartSpec): ReturnType
   }
 }
 
+/** Whoever holds the key goes on; only this caller is sent away, to come again. */
+function withinStartTime<T>(started: Promise<T>, clock: Clock): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(START_MS, () => {
+      const message =
+        'Timed out waiting for the concurrent start that holds this idempotency key.';
+      reject(new CoderError(409, message, { code: 'start_pending' }));
+    });
+    started.finally(cancel).then(resolve, reject);
+  });
+}
+
 async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const limit = Number(exchange.query.get('limit') ?? LIST_LIMIT);
@@ -128,7 +158,7 @@ async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
   return { processes: processes.map(describe), total };
 }
 
-async function output(exchange: Exchange, host: HostApi): Promise<unknown> {
+async function output(exchange: Exchange, host: HostApi, clock: Clock): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const process = await find(host, scope, exchange.params['id'] ?? '');
   const target = { id: process.id };
@@ -136,7 +166,15 @@ async function output(exchange: Exchange, host: HostApi): Promise<unknown> {
     const waits = [{ ...target, for: [{ kind: 'exit' } as const] }];
     await host.wait(process.owner, { waits, timeoutMs: WAIT_MS }, exchange.gone);
   }
-  const { text: shown, truncated, process: now } = await host.text(process.owner, target);
+  let view = await host.text(process.owner, target);
+  const { state, exitedAtMs = 0 } = view.process;
+  const drainMs = Math.min(DRAIN_MS, exitedAtMs + DRAIN_MS - clock.wallMs());
+  if (state === 'exited' && drainMs > 0) {
+    const waits = [{ ...target, for: [{ kind: 'closed' } as const] }];
+    await host.wait(process.owner, { waits, timeoutMs: Math.ceil(drainMs) }, exchange.gone);
+    view = await host.text(process.owner, target);
+  }
+  const { text: shown, truncated, process: now } = view;
   return {
     output: shown,
     ...(truncated && {
@@ -261,7 +299,8 @@ function decode(body: Buffer): unknown {
   try {
     return decodeFirstValue(body.toString('utf8'));
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
+    // Without the piece of the body that V8 quotes: a secret may stand there.
+    const detail = String((error as Error).message).replace(/, (?:\.\.\.)?".*$/s, '');
     throw new CoderError(400, 'Request body must be valid JSON.', { detail });
   }
 }

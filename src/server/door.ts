@@ -2,8 +2,10 @@
 // bounds, and a signal that says when the client has gone. No time limit cuts an answer that is being waited for.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { systemClock } from '../base/clock.ts';
 import { HoldfastError, errors } from '../protocol/errors.ts';
-import { gate, type GatePolicy, type Knock } from './gate.ts';
+import { chatOf } from './chat.ts';
+import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
 import type { Dialect, Router } from './router.ts';
 
@@ -13,36 +15,71 @@ export interface DoorOptions {
   readonly kind: Knock['door'];
   readonly maxBodyBytes: number;
   readonly report: (message: string) => void;
+  /** Told of every request when it is over. */
+  readonly access?: ((entry: AccessEntry) => void) | undefined;
+  readonly patience?: Patience;
+}
+
+/** One line of an access log. No token and no query is ever in it. */
+export interface AccessEntry {
+  readonly method: string;
+  readonly path: string;
+  /** 499: the client went away before there was an answer. */
+  readonly status: number;
+  readonly ms: number;
+  /** The row that answered; absent when no handler was entered. */
+  readonly route?: string;
+  readonly tokenId?: string;
+  readonly chatId?: string;
+  readonly ancestorChatIds?: readonly string[];
+}
+
+/** How long a sender may take, in milliseconds. */
+export interface Patience {
+  readonly headers: number;
+  /** For the whole request, its body included. */
+  readonly request: number;
+  readonly idle: number;
+  /** How often that is looked at. */
+  readonly check: number;
 }
 
 /** Slow senders of headers and bodies are cut off; slow answers are not. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const BODY_TIMEOUT_MS = 30_000;
-const IDLE_TIMEOUT_MS = 65_000;
+const PATIENCE: Patience = { headers: 10_000, request: 30_000, idle: 65_000, check: 2000 };
 const MAX_CONNECTIONS = 20_000;
 
 export function createDoor(options: DoorOptions): Server {
+  const patience = options.patience ?? PATIENCE;
+  // Without a listener for it, Node treats a request to upgrade as any other: it passes the same gate.
   const server = createServer({
     noDelay: true,
     keepAlive: true,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: BODY_TIMEOUT_MS,
-    keepAliveTimeout: IDLE_TIMEOUT_MS,
+    headersTimeout: patience.headers,
+    requestTimeout: patience.request,
+    keepAliveTimeout: patience.idle,
     maxHeaderSize: 16 * 1024,
-    connectionsCheckingInterval: 2000,
+    connectionsCheckingInterval: patience.check,
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = 0;
-  server.on('request', (request, response) => void answer(request, response, options));
-  // An upgrade that nobody takes is refused like any request; without a listener Node would leave it hanging.
-  server.on('upgrade', (_request, socket) =>
-    socket.end('HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\n'),
-  );
-  server.on('clientError', (_error, socket) => {
+  const answered = (request: IncomingMessage, response: ServerResponse): void =>
+    void answer(request, response, options);
+  server.on('request', answered);
+  // Otherwise Node would ask for the body before the gate has looked.
+  server.on('checkContinue', answered);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (socket.writable)
-      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      socket.end(
+        `HTTP/1.1 ${protocolProblem(error.code)}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+      );
   });
   return server;
+}
+
+function protocolProblem(code: string | undefined): string {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout';
+  if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large';
+  return '400 Bad Request';
 }
 
 async function answer(
@@ -51,15 +88,19 @@ async function answer(
   options: DoorOptions,
 ): Promise<void> {
   let dialect: Dialect = plainDialect;
+  // Listened for from the beginning: a client may go while its body is still being read.
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const note = watchAccess(request, response, options);
   try {
     const { method = '', headers, rawHeaders } = request;
     const target = targetOf(request.url ?? '');
     dialect = options.router.dialectOf(target.path) ?? plainDialect;
     const caller = gate({ method, headers, rawHeaders, door: options.kind }, options.policy);
+    note.caller = caller;
     const { route, params } = options.router.match(method, target.path);
-    const body = await readBody(request, options.maxBodyBytes, dialect);
-    const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    const body = await readBody(request, response, { maxBytes: options.maxBodyBytes, dialect });
+    note.route = `${route.method} ${route.path}`;
     const exchange = {
       caller,
       request,
@@ -76,6 +117,32 @@ async function answer(
   }
 }
 
+/** What becomes known of a request on its way, told when its answer is over. */
+function watchAccess(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { access }: DoorOptions,
+): { caller?: Caller; route?: string } {
+  const note: { caller?: Caller; route?: string } = {};
+  if (!access) return note;
+  const startedUs = systemClock.nowUs();
+  response.once('close', () => {
+    const { caller, route } = note;
+    const chat = caller && chatOf(request.headers);
+    access({
+      method: request.method ?? '',
+      path: (request.url ?? '').split('?', 1)[0] ?? '',
+      status: response.headersSent ? response.statusCode : 499,
+      ms: (systemClock.nowUs() - startedUs) / 1000,
+      ...(route !== undefined && { route }),
+      ...(caller && { tokenId: caller.tokenId }),
+      ...(chat && { chatId: chat.id }),
+      ...(chat && chat.ancestors.length > 0 && { ancestorChatIds: chat.ancestors }),
+    });
+  });
+  return note;
+}
+
 function targetOf(url: string): { path: string; query: URLSearchParams } {
   // Only origin-form: an absolute target carries a second host name past the check of the first.
   if (!url.startsWith('/'))
@@ -87,8 +154,8 @@ function targetOf(url: string): { path: string; query: URLSearchParams } {
 
 async function readBody(
   request: IncomingMessage,
-  maxBytes: number,
-  dialect: Dialect,
+  response: ServerResponse,
+  { maxBytes, dialect }: { maxBytes: number; dialect: Dialect },
 ): Promise<Buffer> {
   const {
     'content-length': length,
@@ -101,6 +168,7 @@ async function readBody(
   const json =
     type === undefined ? dialect.lenientType === true : /^application\/json\s*(;|$)/i.test(type);
   if (!json) throw new HoldfastError('not_json', 'Only JSON bodies are taken.');
+  if (request.headers.expect !== undefined) response.writeContinue();
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {

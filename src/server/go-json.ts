@@ -8,16 +8,38 @@ export function encodeGoJson(value: unknown): string {
   return `${text}\n`;
 }
 
-/** A string as Go quotes it in messages. */
+/** Escapes that have a letter in Go. */
+const LETTERS: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '\u0007': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+};
+
+/** A string as Go quotes it in messages: what does not print is escaped. */
 export function quoteGo(text: string): string {
-  return JSON.stringify(text)
-    .replace(/\u007f/g, '\\x7f')
-    .replace(/\\u00([0-9a-f]{2})/g, '\\x$1');
+  const quoted = text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (letter) => {
+    const point = letter.codePointAt(0) ?? 0;
+    if (LETTERS[letter] !== undefined) return LETTERS[letter];
+    if (point < 0x80) return `\\x${hex(point, 2)}`;
+    return point < 0x10000 ? `\\u${hex(point, 4)}` : `\\U${hex(point, 8)}`;
+  });
+  return `"${quoted}"`;
+}
+
+function hex(point: number, digits: number): string {
+  return point.toString(16).padStart(digits, '0');
 }
 
 /** The first JSON value of a body; whatever follows it is ignored. Throws with a reason. */
 export function decodeFirstValue(text: string): unknown {
   if (text.trim() === '') throw new SyntaxError('EOF');
+  if (/^\s*null/.test(text)) return null;
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -52,6 +52,10 @@ export class Router {
     this.rows = routes.map((route) => ({ parts: route.path.split('/'), route }));
   }
 
+  get routes(): string[] {
+    return this.rows.map(({ route }) => `${route.method} ${route.path}`);
+  }
+
   /** Throws `no_route`, or `method_not_allowed` with the methods that the path has. */
   match(method: string, path: string): Match {
     const parts = path.split('/');

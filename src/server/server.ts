@@ -1,6 +1,6 @@
 // The server: the doors of one home, in front of its keeper. It holds nothing that a restart would lose.
 
-import { rmSync } from 'node:fs';
+import { closeSync, constants, rmSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isIP } from 'node:net';
@@ -9,9 +9,10 @@ import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { connectKeeper } from '../keeper/connect.ts';
-import { openHome } from '../keeper/home.ts';
+import { openHome, openPrivate } from '../keeper/home.ts';
+import { loadPosix } from '../host/posix.ts';
 import { coderRoutes } from './coder.ts';
-import { createDoor, type DoorOptions } from './door.ts';
+import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
 import { Router } from './router.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
@@ -28,6 +29,8 @@ export interface ServerOptions {
   readonly socket?: string;
   readonly clock?: Clock;
   readonly report?: (message: string) => void;
+  /** Told of every request when it is over: an access log. */
+  readonly access?: (entry: AccessEntry) => void;
   readonly keeperArgs?: readonly string[];
   /** Where coder's commands run that name no directory. */
   readonly defaultDirectory?: string;
@@ -45,23 +48,29 @@ export interface RunningServer {
   readonly home: string;
   readonly version: string;
   readonly host: SteadyHost;
+  /** What it answers to: "GET /a/:id". */
+  readonly routes: readonly string[];
   /** Ends the server alone: the keeper and its processes go on. */
   close(): Promise<void>;
 }
 
 const DEFAULT_ADDRESS = '127.0.0.1';
+/** In the home: whoever can enter that folder needs no token. */
+export const SOCKET_NAME = 'server.sock';
 const MAX_BODY_BYTES = 1024 * 1024;
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const address = options.address ?? DEFAULT_ADDRESS;
   refuseUnsafeBind(address, options);
   const home = openHome(options.home);
+  const socket = socketPath(options.socket, home.folder);
+  const unlock = socket === join(home.folder, SOCKET_NAME) ? takeSocketLock(home.folder) : undefined;
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock);
   const { env, keeperArgs = [] } = options;
   const host = steadyHost(() => connectKeeper({ home: home.folder, env, keeperArgs }));
   const { keeper } = await host.link();
-  const router = new Router([...coderRoutes({ host, defaultDirectory: options.defaultDirectory })]);
+  const router = new Router([...coderRoutes({ host, clock, defaultDirectory: options.defaultDirectory })]);
   const hosts = new Set<string>();
   const policy: GatePolicy = {
     hosts,
@@ -70,11 +79,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     openToAll: options.openToAll ?? false,
   };
   const report = options.report ?? (() => undefined);
-  const door: Omit<DoorOptions, 'kind'> = { router, policy, maxBodyBytes: MAX_BODY_BYTES, report };
+  const { access } = options;
+  const door: Omit<DoorOptions, 'kind'> = {
+    router,
+    policy,
+    maxBodyBytes: MAX_BODY_BYTES,
+    report,
+    access,
+  };
   const tcp = createDoor({ ...door, kind: 'tcp' });
   const port = await listenTcp(tcp, options.port ?? 0, address);
   for (const name of hostNames(address)) hosts.add(`${name}:${port}`);
-  const socket = socketPath(options.socket, home.folder);
   const isPrivate = socket !== undefined && resolve(socket, '..') === home.folder;
   const unix =
     socket === undefined
@@ -89,10 +104,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     home: home.folder,
     version: VERSION,
     host,
+    routes: router.routes,
     close: async () => {
       await Promise.all([tcp, unix].map((server) => closeDoor(server)));
       await host.close();
       if (socket !== undefined) rmSync(socket, { force: true });
+      unlock?.();
     },
   };
 }
@@ -131,7 +148,15 @@ function bracketed(address: string): string {
 
 function socketPath(wanted: string | undefined, folder: string): string | undefined {
   if (wanted === 'none') return undefined;
-  return wanted === undefined ? join(folder, 'server.sock') : resolve(wanted);
+  return wanted === undefined ? join(folder, SOCKET_NAME) : resolve(wanted);
+}
+
+/** The socket of a home belongs to one server at a time; the kernel frees the lock of one that died. */
+function takeSocketLock(folder: string): () => void {
+  const lock = openPrivate(join(folder, 'server.lock'), constants.O_RDWR);
+  if (loadPosix()?.tryLock(lock) !== false) return () => closeSync(lock);
+  closeSync(lock);
+  throw new HoldfastError('server_running', `A server already serves ${folder}; use it, or give this one a socket of its own.`);
 }
 
 function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {

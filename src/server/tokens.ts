@@ -6,8 +6,10 @@ import {
   closeSync,
   constants,
   fsyncSync,
+  linkSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeSync,
 } from 'node:fs';
@@ -130,8 +132,9 @@ function readAdminToken(file: string): string {
     text = readFileSync(file, 'utf8').trim();
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error;
-    text = newToken();
-    writePrivate(file, `${text}\n`);
+    // Of two servers that start at once, one makes it and both use it.
+    writePrivate(file, `${newToken()}\n`, linkSync);
+    text = readFileSync(file, 'utf8').trim();
   }
   if (text.length >= 32) return text;
   throw new HoldfastError(
@@ -148,8 +151,8 @@ function sumOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** Whole or not at all: written beside and renamed. */
-function writePrivate(path: string, text: string): void {
+/** Whole or not at all: written beside, then put in its place; by linking, what is there already stays. */
+function writePrivate(path: string, text: string, place = renameSync): void {
   const beside = `${path}.${randomId().slice(0, 8)}`;
   const fd = openPrivate(beside, constants.O_WRONLY | constants.O_EXCL);
   try {
@@ -158,5 +161,11 @@ function writePrivate(path: string, text: string): void {
   } finally {
     closeSync(fd);
   }
-  renameSync(beside, path);
+  try {
+    place(beside, path);
+  } catch (error) {
+    if (place === renameSync || errnoOf(error) !== 'EEXIST') throw error;
+  } finally {
+    rmSync(beside, { force: true });
+  }
 }

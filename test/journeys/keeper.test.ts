@@ -183,6 +183,8 @@ describe('many clients', () => {
     const after = (await link.health(OWNER, {})).rssBytes;
     expect(after - before).toBeLessThan(64 * 1024 * 1024);
     stalled.destroy();
+    await once(stalled, 'close');
+    expect((await link.health(OWNER, {})).rssBytes - before).toBeLessThan(64 * 1024 * 1024);
   });
 
   it('[K11] bytes that are not the protocol end that connection and nothing else', async () => {

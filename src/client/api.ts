@@ -1,0 +1,36 @@
+// What the SDK asks of Holdfast, however far away it is: the host's operations in one owner's name, with events decoded.
+
+import type { ProcessEvent } from '../protocol/event.ts';
+import type { Missed, Results } from '../protocol/host-api.ts';
+import type { Params, StartSpec } from '../protocol/operations.ts';
+import type { Outcome, ProcessState } from '../protocol/process.ts';
+
+export interface EventPage {
+  readonly events: readonly ProcessEvent[];
+  readonly nextAfter: number;
+  readonly nextOffset: number;
+  readonly missed?: Missed;
+  readonly state: ProcessState;
+  readonly outcome?: Outcome;
+  readonly end: boolean;
+}
+
+export interface Api {
+  start(spec: StartSpec): Promise<Results['start']>;
+  list(filter: Params<'list'>): Promise<Results['list']>;
+  get(id: string): Promise<Results['get']>;
+  events(params: Params<'read'>, signal?: AbortSignal): Promise<EventPage>;
+  text(params: Params<'text'>): Promise<Results['text']>;
+  search(params: Params<'search'>, signal?: AbortSignal): Promise<Results['search']>;
+  write(params: Params<'write'>): Promise<Results['write']>;
+  resize(params: Params<'resize'>): Promise<Results['resize']>;
+  signal(params: Params<'signal'>): Promise<Results['signal']>;
+  wait(params: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']>;
+  ports(id: string): Promise<Results['ports']>;
+  remove(params: Params<'remove'>): Promise<Results['remove']>;
+  completions(params: Params<'completions'>, signal?: AbortSignal): Promise<Results['completions']>;
+  acknowledge(params: Params<'acknowledge'>): Promise<Results['acknowledge']>;
+  health(): Promise<Results['health']>;
+  /** Lets go of connections; processes go on, unless the host lives in this program. */
+  close(): Promise<void>;
+}

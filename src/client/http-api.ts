@@ -1,0 +1,203 @@
+// The SDK's way over HTTP: a server on a unix socket or a URL. A connection that breaks is made again and the question
+// asked again, as long as asking twice does no harm: whoever waits notices nothing but time.
+
+import {
+  Agent,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { setTimeout as pause } from 'node:timers/promises';
+import { errnoOf } from '../base/disk.ts';
+import { randomId } from '../base/ids.ts';
+import { fromErrorShape, HoldfastError, type ErrorShape } from '../protocol/errors.ts';
+import type { ProcessEvent } from '../protocol/event.ts';
+import type { Results } from '../protocol/host-api.ts';
+import type { Api, EventPage } from './api.ts';
+
+export interface HttpTarget {
+  /** http(s)://host:port */
+  readonly url?: string;
+  readonly socketPath?: string;
+  readonly token?: string | undefined;
+  /** How long a server that went away is waited for. */
+  readonly reconnectMs?: number;
+  /** Called when nobody listens, before the next try: starts the local server. */
+  readonly revive?: () => Promise<void>;
+}
+
+interface Ask {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+  /** Asking twice would not be the same as asking once. */
+  readonly once?: true;
+}
+
+const DEFAULT_RECONNECT_MS = 30_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
+
+export function httpApi(target: HttpTarget): Api {
+  const wire = new HttpWire(target);
+  const at = (id: string, rest = ''): string => `/v1/processes/${encodeURIComponent(id)}${rest}`;
+  return {
+    start: (spec) =>
+      wire.ask({
+        method: 'POST',
+        path: '/v1/processes',
+        body: spec,
+        ...(spec.key === undefined && { once: true }),
+      }),
+    list: (filter) => wire.ask({ method: 'GET', path: '/v1/processes', query: filter }),
+    get: (id) => wire.ask({ method: 'GET', path: at(id) }),
+    events: async ({ id, ...query }, signal) =>
+      decodePage(await wire.ask({ method: 'GET', path: at(id, '/events'), query, signal })),
+    text: ({ id, ...query }) => wire.ask({ method: 'GET', path: at(id, '/text'), query }),
+    search: ({ id, ...query }, signal) =>
+      wire.ask({ method: 'GET', path: at(id, '/search'), query, signal }),
+    write: ({ id, data = Buffer.alloc(0), eof = false, writeId = randomId() }) =>
+      wire.ask({
+        method: 'POST',
+        path: at(id, '/stdin'),
+        body: { base64: Buffer.from(data).toString('base64'), eof, writeId },
+      }),
+    resize: ({ id, size }) => wire.ask({ method: 'POST', path: at(id, '/resize'), body: { size } }),
+    signal: ({ id, ...body }) =>
+      wire.ask({ method: 'POST', path: at(id, '/signal'), body, once: true }),
+    wait: (params, signal) => wire.wait(params, signal),
+    ports: (id) => wire.ask({ method: 'GET', path: at(id, '/ports') }),
+    remove: ({ id, force }) =>
+      wire.ask({ method: 'DELETE', path: at(id), query: { force }, once: true }),
+    completions: (query, signal) =>
+      wire.ask({ method: 'GET', path: '/v1/completions', query, signal }),
+    acknowledge: (body) => wire.ask({ method: 'POST', path: '/v1/completions/acknowledge', body }),
+    health: () => wire.ask({ method: 'GET', path: '/v1/health' }),
+    close: () => wire.close(),
+  };
+}
+
+class HttpWire {
+  private readonly target: HttpTarget;
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: Infinity });
+
+  constructor(target: HttpTarget) {
+    this.target = target;
+  }
+
+  /** The time limit is the caller's, whatever happens to the connection meanwhile. */
+  async wait(
+    params: Parameters<Api['wait']>[0],
+    signal: AbortSignal | undefined,
+  ): Promise<Results['wait']> {
+    const until = params.timeoutMs === undefined ? undefined : performance.now() + params.timeoutMs;
+    const body = (): unknown =>
+      until === undefined
+        ? params
+        : { ...params, timeoutMs: Math.max(0, Math.round(until - performance.now())) };
+    return this.again({ method: 'POST', path: '/v1/wait', signal }, body);
+  }
+
+  ask<T>(ask: Ask): Promise<T> {
+    return this.again(ask, () => ask.body);
+  }
+
+  async close(): Promise<void> {
+    this.agent.destroy();
+  }
+
+  private async again<T>(ask: Ask, body: () => unknown): Promise<T> {
+    const giveUpAt = performance.now() + (this.target.reconnectMs ?? DEFAULT_RECONNECT_MS);
+    for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+      try {
+        return (await this.once({ ...ask, body: body() })) as T;
+      } catch (error) {
+        if (error instanceof HoldfastError) throw error;
+        const errno = errnoOf(error) ?? '';
+        const never = errno === 'ECONNREFUSED' || errno === 'ENOENT';
+        if (ask.signal?.aborted) throw new HoldfastError('aborted', 'The caller stopped waiting.');
+        if ((ask.once && !never) || performance.now() > giveUpAt) throw unreachable(error);
+        if (never) await this.target.revive?.();
+        await pause(wait, undefined, { signal: ask.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  private async once(ask: Ask): Promise<unknown> {
+    const response = await this.send(ask);
+    const chunks: Buffer[] = [];
+    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString('utf8');
+    const parsed = parse(text, response.statusCode ?? 0);
+    if (response.statusCode === 200) return parsed;
+    throw fromErrorShape((parsed as { error: ErrorShape }).error);
+  }
+
+  private send(ask: Ask): Promise<IncomingMessage> {
+    const { url, socketPath, token } = this.target;
+    const base = new URL(url ?? 'http://localhost');
+    const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));
+    const options: RequestOptions = {
+      method: ask.method,
+      path: ask.path + queryText(ask.query ?? {}),
+      headers: {
+        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+        ...(body && { 'Content-Type': 'application/json', 'Content-Length': body.length }),
+      },
+      ...(socketPath === undefined ? { host: base.hostname, port: base.port } : { socketPath }),
+      ...(ask.signal && { signal: ask.signal }),
+    };
+    return new Promise((resolve, reject) => {
+      const secure = base.protocol === 'https:';
+      const request = secure
+        ? httpsRequest(options, resolve)
+        : httpRequest({ ...options, agent: this.agent }, resolve);
+      request.once('error', reject);
+      request.setNoDelay(true);
+      request.end(body);
+    });
+  }
+}
+
+function parse(text: string, status: number): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (status === 200 || (typeof value === 'object' && value !== null && 'error' in value))
+      return value;
+  } catch {
+    // Falls through: whatever answered is not Holdfast.
+  }
+  throw new HoldfastError(
+    'keeper_unreachable',
+    `The server answered ${status} with something that is not ours.`,
+  );
+}
+
+function queryText(query: Readonly<Record<string, unknown>>): string {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return given.length === 0 ? '' : `?${new URLSearchParams(given as [string, string][])}`;
+}
+
+function unreachable(error: unknown): HoldfastError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new HoldfastError('keeper_unreachable', `The server cannot be reached: ${reason}`);
+}
+
+type WireEvent = ProcessEvent & { readonly text?: string; readonly base64?: string };
+
+function decodePage(page: EventPage): EventPage {
+  const events = (page.events as readonly WireEvent[]).map((event): ProcessEvent => {
+    if (event.kind !== 'output') return event;
+    const { text, base64, ...rest } = event;
+    return {
+      ...rest,
+      data: base64 === undefined ? Buffer.from(text ?? '') : Buffer.from(base64, 'base64'),
+    };
+  });
+  return { ...page, events };
+}

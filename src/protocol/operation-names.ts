@@ -1,0 +1,22 @@
+// The names of a host's operations, apart from their shapes: whoever only passes them on needs no schemas.
+
+export const operationNames = [
+  'start',
+  'list',
+  'get',
+  'read',
+  'range',
+  'text',
+  'search',
+  'write',
+  'resize',
+  'signal',
+  'wait',
+  'ports',
+  'remove',
+  'completions',
+  'acknowledge',
+  'health',
+] as const;
+
+export type OperationName = (typeof operationNames)[number];

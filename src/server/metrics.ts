@@ -1,0 +1,58 @@
+// Metrics: what the server has answered since it started, and how its host is, as Prometheus reads it. Labels come from
+// our own tables only, so that no request can make a new series.
+
+import type { ErrorCode } from '../protocol/errors.ts';
+import type { Health } from '../protocol/host-api.ts';
+import type { Route } from './router.ts';
+
+export class Metrics {
+  private readonly requests = new Map<string, number>();
+  private readonly refusals = new Map<ErrorCode, number>();
+
+  /** One request has been answered, or its client has gone. `route`: none for what the gate or the router refused. */
+  answered(route: Route | undefined, status: number): void {
+    const labels = `method="${route?.method ?? 'none'}",route="${route?.path ?? 'none'}",status="${status}"`;
+    this.requests.set(labels, (this.requests.get(labels) ?? 0) + 1);
+  }
+
+  refused(code: ErrorCode): void {
+    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
+  }
+
+  render(health: Health, serverRssBytes: number): string {
+    const { version, children } = health;
+    return [
+      gauge('build_info', 'Always 1; the labels say what runs.', 1, { version, children }),
+      gauge('processes_live', 'Processes that have not closed.', health.live),
+      gauge('processes_ended', 'Closed and lost processes that are still known.', health.ended),
+      gauge('processes_degraded', 'Processes whose output cannot be stored.', health.degraded),
+      gauge('waits_parked', 'Callers that are waiting.', health.parkedWaits),
+      gauge('journal_bytes', 'Bytes of all journals on disk.', health.journalBytes),
+      gauge('keeper_uptime_seconds', 'Since the keeper started.', health.uptimeMs / 1000),
+      gauge('keeper_resident_memory_bytes', 'Memory of the keeper.', health.rssBytes),
+      gauge('server_resident_memory_bytes', 'Memory of this server.', serverRssBytes),
+      ...counter('requests_total', 'Requests by route and status.', this.requests),
+      ...counter(
+        'refusals_total',
+        'Requests refused, by code of the error table.',
+        new Map(Array.from(this.refusals, ([code, count]) => [`code="${code}"`, count])),
+      ),
+      '',
+    ].join('\n');
+  }
+}
+
+function gauge(name: string, help: string, value: number, labels = {}): string {
+  const inside = Object.entries(labels).map(([label, text]) => `${label}="${String(text)}"`);
+  const suffix = inside.length > 0 ? `{${inside.join(',')}}` : '';
+  return `${head(name, help, 'gauge')}\nholdfast_${name}${suffix} ${value}`;
+}
+
+function counter(name: string, help: string, values: ReadonlyMap<string, number>): string[] {
+  const lines = Array.from(values, ([labels, value]) => `holdfast_${name}{${labels}} ${value}`);
+  return [head(name, help, 'counter'), ...lines];
+}
+
+function head(name: string, help: string, type: string): string {
+  return `# HELP holdfast_${name} ${help}\n# TYPE holdfast_${name} ${type}`;
+}

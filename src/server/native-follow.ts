@@ -1,0 +1,105 @@
+// Following: the events of one process, or the ends of all, as they come. A page is asked for only when the reader has
+// room, so a slow one costs a page and not the output; what it is too slow for it is told it has missed.
+
+import type { Clock } from '../base/clock.ts';
+import type { Completion, HostApi, Owner, Page } from '../protocol/host-api.ts';
+import { decodeRecords } from '../protocol/record.ts';
+import { nativeEvent } from './native-events.ts';
+import { EventStream, resumeAfter, type SseEvent } from './sse.ts';
+import type { Exchange } from './router.ts';
+
+/** Small enough that thousands of followers fit, large enough that a flood needs few questions. */
+const PAGE_BYTES = 128 * 1024;
+const COMPLETIONS_AT_ONCE = 1000;
+/** How often a host is asked again that cannot wait for completions behind the ones it has told. */
+const LOOK_AGAIN_MS = 250;
+
+export interface FollowOptions {
+  readonly host: HostApi;
+  readonly clock: Clock;
+  readonly heartbeatMs: number;
+}
+
+export async function followProcess(
+  exchange: Exchange,
+  target: { readonly owner: Owner; readonly id: string; readonly after: number | undefined },
+  { host, heartbeatMs }: FollowOptions,
+): Promise<void> {
+  let after = resumeAfter(exchange, target.after);
+  let offset: number | undefined;
+  // Before the status is sent: an unknown process is still a plain error.
+  const { id, owner } = await host.get(target.owner, { id: target.id });
+  const stream = new EventStream(exchange);
+  try {
+    for (;;) {
+      const page = await host.read(
+        owner,
+        { id, after, offset, maxBytes: PAGE_BYTES, waitMs: heartbeatMs },
+        exchange.gone,
+      );
+      await stream.send(eventsOf(page));
+      if (page.end) break;
+      after = page.nextAfter;
+      offset = page.nextOffset;
+    }
+    stream.end();
+  } catch (error) {
+    await stream.fail(error);
+  }
+}
+
+function eventsOf(page: Page): SseEvent[] {
+  const { missed, state, outcome } = page;
+  const events: SseEvent[] = [];
+  if (missed) events.push({ id: missed.toSeq, event: 'missed', data: missed });
+  for (const event of decodeRecords(page.records))
+    events.push({ id: event.seq, event: event.kind, data: nativeEvent(event) });
+  if (page.end) events.push({ event: 'end', data: { state, ...(outcome && { outcome }) } });
+  return events;
+}
+
+export async function followCompletions(
+  exchange: Exchange,
+  target: {
+    readonly owner: Owner;
+    readonly subscriber: string | undefined;
+    readonly after: number | undefined;
+  },
+  { host, clock, heartbeatMs }: FollowOptions,
+): Promise<void> {
+  const { owner, subscriber } = target;
+  let after = resumeAfter(exchange, target.after);
+  const stream = new EventStream(exchange);
+  const params = { subscriber, limit: COMPLETIONS_AT_ONCE, waitMs: heartbeatMs };
+  let quietSinceUs = clock.nowUs();
+  try {
+    for (;;) {
+      const { completions } = await host.completions(owner, { ...params, after }, exchange.gone);
+      const fresh = completions.filter(({ number }) => number > after);
+      after = fresh.at(-1)?.number ?? after;
+      const silent = clock.nowUs() - quietSinceUs >= heartbeatMs * 1000;
+      if (fresh.length > 0 || completions.length === 0 || silent) {
+        await stream.send(fresh.map(completionEvent));
+        quietSinceUs = clock.nowUs();
+      } else await pause(clock, LOOK_AGAIN_MS, exchange.gone);
+    }
+  } catch (error) {
+    await stream.fail(error);
+  }
+}
+
+function completionEvent(completion: Completion): SseEvent {
+  return { id: completion.number, event: 'completion', data: completion };
+}
+
+function pause(clock: Clock, ms: number, gone: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const over = (): void => {
+      cancel();
+      gone.removeEventListener('abort', over);
+      resolve();
+    };
+    const cancel = clock.after(ms, over);
+    gone.addEventListener('abort', over);
+  });
+}
