@@ -9,7 +9,9 @@ import type { Journal } from '../journal/journal.ts';
 export type FeedNote =
   | { readonly type: 'completion'; readonly serial: string; readonly completion: Completion }
   | { readonly type: 'acknowledged'; readonly reader: string; readonly numbers: readonly number[] }
-  | { readonly type: 'forgotten'; readonly numbers: readonly number[] };
+  | { readonly type: 'forgotten'; readonly numbers: readonly number[] }
+  /** Begins every file, so that a disk that takes nothing is noticed when it is opened. */
+  | { readonly type: 'opened' };
 
 interface Entry {
   readonly serial: string;
@@ -31,12 +33,13 @@ export class Completions {
   replay(note: FeedNote): void {
     if (note.type === 'completion') this.put(note.serial, note.completion);
     else if (note.type === 'acknowledged') this.mark(note.reader, note.numbers);
-    else for (const number of note.numbers) this.drop(number);
+    else if (note.type === 'forgotten') for (const number of note.numbers) this.drop(number);
   }
 
   /** From here on everything is written to this journal, beginning with what is known now. */
   recordTo(journal: Journal): void {
     this.journal = journal;
+    this.note({ type: 'opened' });
     const readers = new Map<string, number[]>();
     for (const { serial, completion, acknowledgedBy } of this.entries.values()) {
       this.note({ type: 'completion', serial, completion });
@@ -53,8 +56,8 @@ export class Completions {
   add(serial: string, completion: Omit<Completion, 'number'>): void {
     const numbered = { ...completion, number: this.lastNumber + 1 };
     this.put(serial, numbered);
+    // Written with this turn's other notes. A crash before that is made good from the process's own journal.
     this.note({ type: 'completion', serial, completion: numbered });
-    this.journal?.flush();
     for (const listener of this.listeners) listener();
   }
 

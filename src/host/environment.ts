@@ -15,9 +15,17 @@ const CORE_NAMES = new Set(
 const PRIVATE_NAMES = /^HOLDFAST_/i;
 
 export type Variables = Readonly<Record<string, string | undefined>>;
+/** What may be inherited at all, as pairs. */
+export type Inheritable = readonly (readonly [name: string, value: string])[];
+
+export function inheritable(env: Variables): Inheritable {
+  return Object.entries(env).flatMap(([name, value]) =>
+    value === undefined || PRIVATE_NAMES.test(name) ? [] : [[name, value] as const],
+  );
+}
 
 export function childEnvironment(
-  base: Variables,
+  base: Inheritable,
   spec: StartSpec,
   marker: string,
 ): Map<string, string> {
@@ -25,8 +33,7 @@ export function childEnvironment(
   const inherit = policy.inherit ?? 'all';
   const excluded = (policy.exclude ?? []).map(namePattern);
   const kept = new Map<string, string>();
-  for (const [name, value] of Object.entries(base)) {
-    if (value === undefined || inherit === 'none' || PRIVATE_NAMES.test(name)) continue;
+  for (const [name, value] of inherit === 'none' ? [] : base) {
     if (inherit === 'core' && !CORE_NAMES.has(name)) continue;
     if (excluded.some((pattern) => pattern.test(name))) continue;
     kept.set(name, value);

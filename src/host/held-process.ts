@@ -55,6 +55,8 @@ export class HeldProcess implements ChildListener {
   private readonly listeners = new Set<() => void>();
   private readonly sent: { signal: string; by: string }[] = [];
   private timedOutAfterMs: number | undefined;
+  /** How it ended, from the moment it did; told when it can be read. */
+  private known: { readonly outcome: Outcome; readonly exitedAtMs: number } | undefined;
   private ending: Ending | undefined;
   private lastOutputAtMs: number | undefined;
 
@@ -120,16 +122,16 @@ export class HeldProcess implements ChildListener {
     this.rootAlive = false;
     this.reapedAtTicks = nowTicks();
     this.exitedUs = clock.nowUs();
-    const exitedAtMs = clock.wallMs();
-    const outcome = this.outcomeOf(status);
-    this.append({ kind: 'exited', body: { outcome } });
+    const known = { outcome: this.outcomeOf(status), exitedAtMs: clock.wallMs() };
+    this.known = known;
+    this.append({ kind: 'exited', body: { outcome: known.outcome } });
     this.whenVisible(() => {
-      this.outcome = outcome;
-      this.exitedAtMs = exitedAtMs;
+      this.outcome = known.outcome;
+      this.exitedAtMs = known.exitedAtMs;
       this.wake();
       watcher.exited(this);
-      this.closeIfDone();
     });
+    this.closeIfDone();
   }
 
   ended(): void {
@@ -259,12 +261,12 @@ export class HeldProcess implements ChildListener {
   }
 
   private closeIfDone(): void {
-    if (!this.streamsEnded || this.outcome === undefined || this.ending) return;
+    const { known } = this;
+    if (!this.streamsEnded || known === undefined || this.ending) return;
     if (!(this.journal instanceof Journal)) return;
     const { clock, watcher } = this.setting;
     this.ending = {
-      outcome: this.outcome,
-      exitedAtMs: this.exitedAtMs ?? clock.wallMs(),
+      ...known,
       closedAtMs: clock.wallMs(),
       durationMs: this.durationMs(),
       ...(this.lastOutputAtMs !== undefined && { lastOutputAtMs: this.lastOutputAtMs }),
@@ -305,13 +307,19 @@ export class HeldProcess implements ChildListener {
     if (this.journal instanceof Journal && !this.ending) this.journal.append(event);
   }
 
+  /**
+   * Runs after what has been appended can be read. Looked at only when this turn's work is done: an exit and the end of
+   * the streams mostly come together, and are then written together.
+   */
   private whenVisible(then: () => void): void {
-    if (!(this.journal instanceof Journal)) return;
     const { journal } = this;
+    if (!(journal instanceof Journal)) return;
     const target = journal.seq;
-    journal.flush();
-    if (journal.visibleSeq >= target) then();
-    else void journal.visible().then(then);
+    queueMicrotask(() => {
+      journal.flush();
+      if (journal.visibleSeq >= target) then();
+      else void journal.visible().then(then);
+    });
   }
 
   /** Once all is on disk: from here on only the places of its files are kept. */

@@ -86,7 +86,7 @@ export class Household {
       forgotten: (process) => this.forgotten(process),
     });
     this.syncer = new Syncer(clock, this.report);
-    const feedUsage = new DiskUsage(Infinity, () => undefined);
+    const feedUsage = new DiskUsage(Infinity, () => undefined, usage.refusals);
     const feedPlace = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
     this.feed = new FeedFile({ place: feedPlace, limits, clock, pool });
     const { registry, children } = this;

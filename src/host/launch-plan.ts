@@ -7,12 +7,17 @@ import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
-import { childEnvironment, type Variables } from './environment.ts';
+import { childEnvironment, type Inheritable, type Variables } from './environment.ts';
 
 export interface Surroundings {
   readonly env: Variables;
   readonly cwd: string;
   readonly home: string;
+}
+
+/** The surroundings, with what every start would otherwise work out again. */
+export interface StartSurroundings extends Surroundings {
+  readonly inheritable: Inheritable;
 }
 
 /** Where programs are looked for when the child has no PATH: what shells fall back to. */
@@ -21,10 +26,10 @@ const DEFAULT_SIZE = { cols: 80, rows: 24 };
 
 export function launchPlan(
   spec: StartSpec,
-  surroundings: Surroundings,
+  surroundings: StartSurroundings,
   marker: string,
 ): LaunchPlan {
-  const env = childEnvironment(surroundings.env, spec, marker);
+  const env = childEnvironment(surroundings.inheritable, spec, marker);
   const cwd = workingDirectory(spec.cwd, surroundings);
   const argv = spec.command === undefined ? spec.argv : ['sh', '-c', spec.command];
   if (argv === undefined || (spec.command !== undefined && spec.argv !== undefined)) {
@@ -83,10 +88,12 @@ function findProgram(name: string, cwd: string, searchPath: string): string {
   if (name.includes('/')) return isAbsolute(name) ? name : resolve(cwd, name);
   let refused: string | undefined;
   for (const folder of searchPath.split(':')) {
-    const candidate = resolve(cwd, folder, name);
-    const problem = whyNotExecutable(candidate);
-    if (problem === undefined) return candidate;
-    if (problem !== 'ENOENT') refused ??= candidate;
+    const candidate = isAbsolute(folder) ? `${folder}/${name}` : resolve(cwd, folder, name);
+    // Without an exception for what is not there: most folders of a PATH do not hold the program.
+    const found = statSync(candidate, { throwIfNoEntry: false });
+    if (!found) continue;
+    if (found.isFile() && mayExecute(candidate)) return candidate;
+    refused ??= candidate;
   }
   if (refused) {
     throw new HoldfastError('program_not_executable', `${refused} is not an executable file.`, {
@@ -100,13 +107,11 @@ function findProgram(name: string, cwd: string, searchPath: string): string {
   );
 }
 
-function whyNotExecutable(path: string): string | undefined {
+function mayExecute(path: string): boolean {
   try {
-    if (!statSync(path).isFile()) return 'EACCES';
     accessSync(path, constants.X_OK);
-    return undefined;
-  } catch (error) {
-    const errno = errnoOf(error) ?? 'EACCES';
-    return errno === 'ENOTDIR' ? 'ENOENT' : errno;
+    return true;
+  } catch {
+    return false;
   }
 }

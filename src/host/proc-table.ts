@@ -2,6 +2,7 @@
 // it is looked at: descendants.ts says what may be concluded from it.
 
 import { readdirSync, readFileSync } from 'node:fs';
+import { uptime } from 'node:os';
 
 export interface ProcessEntry {
   readonly pid: number;
@@ -125,7 +126,7 @@ function markerIn(environment: Buffer, { name, value }: Marker): 'same' | 'other
   return found;
 }
 
-/** Hundredths of a second since boot, on the clock of `startTicks`; 0 where there is no such table. */
+/** Hundredths of a second since boot, on the clock of `startTicks`. */
 export function nowTicks(): number {
-  return Math.floor(Number.parseFloat(read('/proc/uptime')?.toString('latin1') ?? '0') * 100);
+  return Math.floor(uptime() * 100);
 }

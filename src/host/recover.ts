@@ -33,7 +33,7 @@ export function recoverProcesses(
         recovered.push({ process: finished(found, options), wasLive: false });
       else if (found.kind === 'unfinished')
         recovered.push({ process: lost(found, options, report), wasLive: true });
-      else for (const segment of found.segments) segment.remove();
+      else for (const file of found.files) file.remove();
     } catch (error) {
       report(
         `journal ${id} cannot be opened: ${error instanceof Error ? error.message : String(error)}`,

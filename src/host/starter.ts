@@ -18,7 +18,8 @@ import type { ChildListener } from './child.ts';
 import type { Children } from './children.ts';
 import { startedBody, type ProcessFacts } from './facts.ts';
 import { HeldProcess, type ProcessSetting, type ProcessWatcher } from './held-process.ts';
-import { launchPlan, type Surroundings } from './launch-plan.ts';
+import { inheritable } from './environment.ts';
+import { launchPlan, type StartSurroundings, type Surroundings } from './launch-plan.ts';
 import type { Registry } from './registry.ts';
 import { TurnGate } from './turn-gate.ts';
 
@@ -50,10 +51,13 @@ export class Starter {
   private readonly gate: TurnGate;
   private readonly pending = new Map<string, PendingStart>();
   private readonly bootId = readBootId();
+  private readonly surroundings: StartSurroundings;
 
   constructor(options: StarterOptions) {
     this.options = options;
     this.gate = new TurnGate(options.limits.startsPerTurn);
+    const { surroundings } = options;
+    this.surroundings = { ...surroundings, inheritable: inheritable(surroundings.env) };
   }
 
   async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
@@ -99,7 +103,7 @@ export class Starter {
   }
 
   private async launch(owner: Owner, spec: StartSpec, fingerprint: string): Promise<HeldProcess> {
-    const { registry, limits, surroundings } = this.options;
+    const { registry, limits } = this.options;
     await this.gate.pass();
     if (registry.size - registry.endedCount >= limits.liveCount) {
       throw new HoldfastError(
@@ -108,7 +112,7 @@ export class Starter {
       );
     }
     const serial = randomId();
-    const plan = launchPlan(spec, surroundings, serial);
+    const plan = launchPlan(spec, this.surroundings, serial);
     const journal = this.openJournal(serial);
     const process = await this.startChild({ owner, spec, fingerprint, serial, plan, journal });
     registry.add(process);

@@ -13,15 +13,19 @@ export interface JournalPlace {
   readonly usage: DiskUsage;
 }
 
-/** What all journals of a folder occupy together, and whom to tell when it is too much. */
+/** What all journals of a folder occupy together, whom to tell when it is too much, and whether the disk refuses. */
 export class DiskUsage {
   bytes = 0;
   private readonly limit: number;
   private readonly over: () => void;
 
-  constructor(limit: number, over: () => void) {
+  /** Journals that the disk takes nothing from at the moment, here and wherever the count is shared. */
+  readonly refusals: { count: number };
+
+  constructor(limit: number, over: () => void, refusals = { count: 0 }) {
     this.limit = limit;
     this.over = over;
+    this.refusals = refusals;
   }
 
   add(delta: number): void {
@@ -58,6 +62,8 @@ export class JournalFile {
   private readonly limits: FileLimits;
   private readonly wallMs: () => number;
   private fd: number | undefined;
+  /** The opening record of the newest segment, until something is written behind it. */
+  private unwrittenHeader: Buffer | undefined;
   private lastNumber = 0;
   private syncing: Promise<void> | undefined;
 
@@ -83,7 +89,7 @@ export class JournalFile {
     return this.segments.map((segment) => segment.range());
   }
 
-  /** Opens the next segment, so that a disk that takes nothing is noticed now. */
+  /** Creates the next segment. Its opening record is written with what follows, or at once when asked for. */
   openSegment(firstSeq: number, firstOffset: number): void {
     const { disk, folder, id } = this.place;
     this.closeSegment();
@@ -97,37 +103,39 @@ export class JournalFile {
       size: 0,
     };
     const segment = new Segment(disk, folder, id, range);
-    const header = segmentHeader(id, range, this.wallMs());
-    this.makeRoom(header.length);
-    const fd = disk.create(segment.path);
+    this.fd = disk.create(segment.path);
     this.lastNumber = number;
-    try {
-      writeWhole(disk, fd, header);
-    } catch (error) {
-      disk.close(fd);
-      tryTo(() => disk.remove(segment.path));
-      throw error;
-    }
-    segment.size = header.length;
-    this.place.usage.add(header.length);
-    this.fd = fd;
+    this.unwrittenHeader = segmentHeader(id, range, this.wallMs());
     this.segments.push(segment);
   }
 
+  /** Shows whether the disk takes anything, by writing the opening record now. */
+  probe(): void {
+    const { firstSeq, firstOffset } = this.segments.at(-1) ?? { firstSeq: 1, firstOffset: 0 };
+    this.appendSync(Buffer.alloc(0), {
+      firstSeq,
+      firstOffset,
+      endSeq: firstSeq - 1,
+      endOffset: firstOffset,
+    });
+  }
+
   appendSync(bytes: Buffer, stretch: Stretch): void {
-    const { segment, fd } = this.ready(bytes.length, stretch);
+    const { segment, fd, header } = this.ready(bytes.length, stretch);
     try {
-      writeWhole(this.place.disk, fd, bytes);
+      writeWhole(this.place.disk, fd, header ? Buffer.concat([header, bytes]) : bytes);
     } catch (error) {
       this.undo(segment, fd);
       throw error;
     }
-    this.grew(segment, bytes.length, stretch);
+    this.grew(segment, { header: header?.length ?? 0, records: bytes.length }, stretch);
   }
 
-  async append(parts: readonly Buffer[], stretch: Stretch): Promise<void> {
-    const length = parts.reduce((sum, part) => sum + part.length, 0);
-    const { segment, fd } = this.ready(length, stretch);
+  async append(records: readonly Buffer[], stretch: Stretch): Promise<void> {
+    const recordBytes = records.reduce((sum, part) => sum + part.length, 0);
+    const { segment, fd, header } = this.ready(recordBytes, stretch);
+    const parts = header ? [header, ...records] : records;
+    const length = recordBytes + (header?.length ?? 0);
     try {
       let written = await this.place.disk.write(fd, parts);
       // A short write is no error to Node: what follows either fits after all or says why not.
@@ -141,7 +149,7 @@ export class JournalFile {
       this.undo(segment, fd);
       throw error;
     }
-    this.grew(segment, length, stretch);
+    this.grew(segment, { header: header?.length ?? 0, records: recordBytes }, stretch);
   }
 
   /** Makes what has been written survive a loss of power. After a failure the file is not trusted again. */
@@ -161,6 +169,7 @@ export class JournalFile {
   }
 
   closeSegment(): void {
+    this.unwrittenHeader = undefined;
     const fd = this.fd;
     if (fd === undefined) return;
     this.fd = undefined;
@@ -190,12 +199,21 @@ export class JournalFile {
     tryTo(() => this.place.disk.remove(segment.path));
   }
 
-  private grew(segment: Segment, bytes: number, stretch: Stretch): void {
-    segment.grew(bytes, stretch);
-    this.place.usage.add(bytes);
+  private grew(
+    segment: Segment,
+    bytes: { header: number; records: number },
+    stretch: Stretch,
+  ): void {
+    if (bytes.header > 0) this.unwrittenHeader = undefined;
+    segment.size += bytes.header;
+    if (bytes.records > 0) segment.grew(bytes.records, stretch);
+    this.place.usage.add(bytes.header + bytes.records);
   }
 
-  private ready(incoming: number, stretch: Stretch): { segment: Segment; fd: number } {
+  private ready(
+    incoming: number,
+    stretch: Stretch,
+  ): { segment: Segment; fd: number; header: Buffer | undefined } {
     const current = this.segments.at(-1);
     const full =
       current !== undefined &&
@@ -206,7 +224,7 @@ export class JournalFile {
     const segment = this.segments.at(-1);
     const fd = this.fd;
     if (segment === undefined || fd === undefined) throw new Error('no segment is open');
-    return { segment, fd };
+    return { segment, fd, header: this.unwrittenHeader };
   }
 
   /** Drops the oldest segments behind the head until the incoming bytes fit; never the one being written. */

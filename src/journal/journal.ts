@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import { eventKinds, streams, type EventBody, type Stream } from '../protocol/event.ts';
 import { MAX_OUTPUT_EVENT_BYTES } from '../protocol/limits.ts';
 import { encodeBody, HEADER_BYTES } from '../protocol/record.ts';
-import { JournalFile, type FileLimits, type JournalPlace } from './journal-file.ts';
+import { JournalFile, type DiskUsage, type FileLimits, type JournalPlace } from './journal-file.ts';
 import { Outbox } from './outbox.ts';
 import type { Segment, Source } from './segment.ts';
 
@@ -45,6 +45,7 @@ export class Journal {
   lastOutputUs: number | undefined;
   private readonly file: JournalFile;
   private readonly outbox: Outbox;
+  private readonly usage: DiskUsage;
   private readonly clock: Clock;
   private readonly originUs: number;
   private readonly maxEventBytes: number;
@@ -53,6 +54,7 @@ export class Journal {
 
   constructor(options: JournalOptions) {
     const { place, limits, clock, pool, after } = options;
+    this.usage = place.usage;
     this.clock = clock;
     this.originUs = clock.nowUs();
     this.file = new JournalFile(place, limits, () => clock.wallMs());
@@ -64,15 +66,20 @@ export class Journal {
       pool,
       clock,
       memoryBytes: limits.memoryBytes,
+      usage: place.usage,
       visible: (seq, offset) => this.grew(seq, offset),
     });
     this.outbox.lostBytes = after?.lostBytes ?? 0;
     this.maxEventBytes = Math.min(MAX_OUTPUT_EVENT_BYTES, Math.floor(this.file.segmentBytes / 2));
   }
 
-  /** Creates the first file; throws when the disk takes nothing, before anything was started. */
+  /**
+   * Creates the first file, before anything is started. When the disk has been refusing something it is also tried
+   * with a write: a start that could not be recorded is refused then.
+   */
   open(): void {
     this.file.openSegment(this.seq + 1, this.offset);
+    if (this.usage.refusals.count > 0) this.file.probe();
   }
 
   /** Called once per visible growth. The answer stops it. */

@@ -8,7 +8,7 @@ import { errnoOf } from '../base/disk.ts';
 import { eventKinds, type GapBody } from '../protocol/event.ts';
 import { HEADER_BYTES } from '../protocol/record.ts';
 import { Batch } from './batch.ts';
-import type { JournalFile, Stretch } from './journal-file.ts';
+import type { DiskUsage, JournalFile, Stretch } from './journal-file.ts';
 import type { Source } from './segment.ts';
 
 interface OutboxOptions {
@@ -16,6 +16,7 @@ interface OutboxOptions {
   readonly pool: BufferPool;
   readonly clock: Clock;
   readonly memoryBytes: number;
+  readonly usage: DiskUsage;
   /** Everything up to this event can now be read. */
   readonly visible: (seq: number, offset: number) => void;
 }
@@ -101,6 +102,7 @@ export class Outbox {
   /** The journal is being removed: nothing is written any more, not even what is still added. */
   discard(): void {
     this.discarded = true;
+    this.recovered();
     this.cancelRetry?.();
     this.queue = [];
   }
@@ -126,7 +128,7 @@ export class Outbox {
         this.inFlight = [];
         this.written(done);
       }
-      this.degraded = undefined;
+      this.recovered();
     } catch (error) {
       this.queue.unshift(...this.inFlight);
       this.inFlight = [];
@@ -159,7 +161,13 @@ export class Outbox {
     for (const callback of this.drained.splice(0)) callback();
   }
 
+  private recovered(): void {
+    if (this.degraded !== undefined) this.options.usage.refusals.count -= 1;
+    this.degraded = undefined;
+  }
+
   private degrade(error: unknown): void {
+    if (this.degraded === undefined) this.options.usage.refusals.count += 1;
     const errno = errnoOf(error);
     this.degraded = errno ?? (error instanceof Error ? error.message : String(error));
     this.holdInMemory();

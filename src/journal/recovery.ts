@@ -45,10 +45,12 @@ export interface UnfinishedJournal {
   readonly segments: readonly Segment[];
 }
 
-/** Nothing in it was ever told to anyone: not even the start is whole. */
+/** No process began in it: nothing was ever told to anyone, or it is the journal of something else. */
 export interface EmptyJournal {
   readonly kind: 'empty';
   readonly id: string;
+  /** Also those in which nothing is readable. */
+  readonly files: readonly Segment[];
   readonly segments: readonly Segment[];
 }
 
@@ -152,9 +154,11 @@ function openUnfinished(location: JournalLocation): UnfinishedJournal | EmptyJou
   const { disk, folder, id, numbers } = location;
   const told: Told = { lastWallMs: 0, lostBytes: 0 };
   const segments: Segment[] = [];
+  const files: Segment[] = [];
   let tornBytes = 0;
   for (const number of numbers) {
     const segment = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number });
+    files.push(segment);
     const bytes = readWhole(disk, segment.path);
     const scan = scanSegment(bytes, told);
     const isLast = number === numbers.at(-1);
@@ -166,7 +170,8 @@ function openUnfinished(location: JournalLocation): UnfinishedJournal | EmptyJou
     segments.push(new Segment(disk, folder, id, { ...scan.range, number, size: scan.goodBytes }));
   }
   const end = segments.at(-1);
-  if (told.started === undefined || end === undefined) return { kind: 'empty', id, segments };
+  if (told.started === undefined || end === undefined)
+    return { kind: 'empty', id, files, segments };
   return {
     kind: 'unfinished',
     id,

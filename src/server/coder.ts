@@ -11,6 +11,7 @@ import type { ProcessInfo } from '../protocol/process.ts';
 import { chatScope, NO_CHAT, type ChatScope } from './chat.ts';
 import { decodeFirstValue, encodeGoJson, field, quoteGo } from './go-json.ts';
 import type { Dialect, Exchange, Route } from './router.ts';
+import type { StartRate } from './start-rate.ts';
 
 const PREFIX = '/api/v0/processes';
 /** How long `wait=true` blocks at most; its clients ask again. */
@@ -39,6 +40,7 @@ class CoderError extends HoldfastError {
 
 export const coderDialect: Dialect = {
   lenientType: true,
+  admit: (headers, caller) => void chatScope(headers, caller),
   encode: encodeGoJson,
   error(error) {
     if (error instanceof CoderError) return { status: error.status, body: error.answer };
@@ -53,6 +55,8 @@ export const coderDialect: Dialect = {
 export interface CoderOptions {
   readonly host: HostApi;
   readonly clock: Clock;
+  /** For scoped tokens: a full one may start as fast as with the peer. */
+  readonly startRate?: StartRate;
   /** Where commands run that name no directory, if it exists; otherwise the home directory. */
   readonly defaultDirectory?: string | undefined;
 }
@@ -94,6 +98,7 @@ async function start(exchange: Exchange, options: CoderOptions): Promise<unknown
       ...(scope.chat && { chat: scope.chat.id, ancestors: scope.chat.ancestors.join(' ') }),
     },
   };
+  if (!scope.compat) options.startRate?.take(exchange.caller);
   const { process, attached } = await startAs(options, scope.owner, spec);
   return {
     id: process.id,

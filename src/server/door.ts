@@ -3,7 +3,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { systemClock } from '../base/clock.ts';
-import { HoldfastError, errors } from '../protocol/errors.ts';
+import { HoldfastError, errors, type ErrorCode } from '../protocol/errors.ts';
 import { chatOf } from './chat.ts';
 import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
@@ -29,6 +29,7 @@ export interface AccessEntry {
   readonly ms: number;
   /** The row that answered; absent when no handler was entered. */
   readonly route?: string;
+  readonly refusal?: ErrorCode;
   readonly tokenId?: string;
   readonly chatId?: string;
   readonly ancestorChatIds?: readonly string[];
@@ -99,6 +100,7 @@ async function answer(
     const caller = gate({ method, headers, rawHeaders, door: options.kind }, options.policy);
     note.caller = caller;
     const { route, params } = options.router.match(method, target.path);
+    route.dialect?.admit?.(headers, caller);
     const body = await readBody(request, response, { maxBytes: options.maxBodyBytes, dialect });
     note.route = `${route.method} ${route.path}`;
     const exchange = {
@@ -113,8 +115,15 @@ async function answer(
     const value = await route.handler(exchange);
     if (value !== undefined) send(response, 200, dialect.encode(value));
   } catch (error) {
+    note.refusal = error instanceof HoldfastError ? error.code : 'internal';
     refuse(error, { request, response, dialect, report: options.report });
   }
+}
+
+interface AccessNote {
+  caller?: Caller;
+  route?: string;
+  refusal?: ErrorCode;
 }
 
 /** What becomes known of a request on its way, told when its answer is over. */
@@ -122,12 +131,12 @@ function watchAccess(
   request: IncomingMessage,
   response: ServerResponse,
   { access }: DoorOptions,
-): { caller?: Caller; route?: string } {
-  const note: { caller?: Caller; route?: string } = {};
+): AccessNote {
+  const note: AccessNote = {};
   if (!access) return note;
   const startedUs = systemClock.nowUs();
   response.once('close', () => {
-    const { caller, route } = note;
+    const { caller, route, refusal } = note;
     const chat = caller && chatOf(request.headers);
     access({
       method: request.method ?? '',
@@ -135,6 +144,7 @@ function watchAccess(
       status: response.headersSent ? response.statusCode : 499,
       ms: (systemClock.nowUs() - startedUs) / 1000,
       ...(route !== undefined && { route }),
+      ...(refusal !== undefined && { refusal }),
       ...(caller && { tokenId: caller.tokenId }),
       ...(chat && { chatId: chat.id }),
       ...(chat && chat.ancestors.length > 0 && { ancestorChatIds: chat.ancestors }),
@@ -157,13 +167,8 @@ async function readBody(
   response: ServerResponse,
   { maxBytes, dialect }: { maxBytes: number; dialect: Dialect },
 ): Promise<Buffer> {
-  const {
-    'content-length': length,
-    'content-type': type,
-    'transfer-encoding': transfer,
-  } = request.headers;
-  if (length === undefined && transfer === undefined) return Buffer.alloc(0);
-  if (length === '0') return Buffer.alloc(0);
+  if (!hasBody(request)) return Buffer.alloc(0);
+  const { 'content-length': length, 'content-type': type } = request.headers;
   if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const json =
     type === undefined ? dialect.lenientType === true : /^application\/json\s*(;|$)/i.test(type);
@@ -177,6 +182,10 @@ async function readBody(
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }
 
 function tooLarge(maxBytes: number): HoldfastError {
@@ -204,8 +213,10 @@ function refuse(
   if (typeof error.details['allow'] === 'string')
     response.setHeader('Allow', error.details['allow']);
   if (errors[error.code].http === 401) response.setHeader('WWW-Authenticate', 'Bearer');
+  if (typeof error.details['retryAfterMs'] === 'number')
+    response.setHeader('Retry-After', Math.ceil(error.details['retryAfterMs'] / 1000));
   // The body was not read: the connection cannot be used for another request.
-  if (!request.complete) response.setHeader('Connection', 'close');
+  if (hasBody(request) && !request.complete) response.setHeader('Connection', 'close');
   send(response, status, dialect.encode(body));
 }
 

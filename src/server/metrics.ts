@@ -3,20 +3,17 @@
 
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { Health } from '../protocol/host-api.ts';
-import type { Route } from './router.ts';
+import type { AccessEntry } from './door.ts';
 
 export class Metrics {
   private readonly requests = new Map<string, number>();
   private readonly refusals = new Map<ErrorCode, number>();
 
-  /** One request has been answered, or its client has gone. `route`: none for what the gate or the router refused. */
-  answered(route: Route | undefined, status: number): void {
-    const labels = `method="${route?.method ?? 'none'}",route="${route?.path ?? 'none'}",status="${status}"`;
+  /** One request is over. Without a route it was refused before a handler saw it. */
+  answered({ route = 'none', status, refusal }: AccessEntry): void {
+    const labels = `route="${route}",status="${status}"`;
     this.requests.set(labels, (this.requests.get(labels) ?? 0) + 1);
-  }
-
-  refused(code: ErrorCode): void {
-    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
+    if (refusal) this.refusals.set(refusal, (this.refusals.get(refusal) ?? 0) + 1);
   }
 
   render(health: Health, serverRssBytes: number): string {

@@ -18,7 +18,15 @@ export type NativeEvent = EventStamp & (NativeOutput | Exclude<EventBody, { kind
 
 export type NativePage = Omit<Page, 'records'> & { readonly events: readonly NativeEvent[] };
 
+/** What the host notes for its own use when it starts a process, and nobody outside can use. */
+const INTERNAL = new Set(['serial', 'fingerprint', 'bootId']);
+
 export function nativeEvent(event: ProcessEvent): NativeEvent {
+  if (event.kind === 'started') {
+    const { pid, ...facts } = event.body;
+    const shown = Object.entries(facts).filter(([name]) => !INTERNAL.has(name));
+    return { ...event, body: { pid, ...Object.fromEntries(shown) } };
+  }
   if (event.kind !== 'output') return event;
   const { data, ...rest } = event;
   return { ...rest, ...(isUtf8(data) ? { text: data.toString('utf8') } : base64Of(data)) };

@@ -11,7 +11,7 @@ import type { Exchange } from './router.ts';
 /** Small enough that thousands of followers fit, large enough that a flood needs few questions. */
 const PAGE_BYTES = 128 * 1024;
 const COMPLETIONS_AT_ONCE = 1000;
-/** How often a host is asked again that cannot wait for completions behind the ones it has told. */
+/** A host waits only while nothing is unacknowledged; while something is, new ends are looked for this often. */
 const LOOK_AGAIN_MS = 250;
 
 export interface FollowOptions {
@@ -74,7 +74,7 @@ export async function followCompletions(
   let quietSinceUs = clock.nowUs();
   try {
     for (;;) {
-      const { completions } = await host.completions(owner, { ...params, after }, exchange.gone);
+      const { completions } = await host.completions(owner, params, exchange.gone);
       const fresh = completions.filter(({ number }) => number > after);
       after = fresh.at(-1)?.number ?? after;
       const silent = clock.nowUs() - quietSinceUs >= heartbeatMs * 1000;

@@ -84,5 +84,5 @@ function fromText(type: string, value: string): unknown {
 }
 
 function baseType(schema: v.GenericSchema | v.ObjectEntries[string]): string {
-  return 'wrapped' in schema ? baseType(schema.wrapped as v.GenericSchema) : schema.type;
+  return 'wrapped' in schema ? baseType(schema.wrapped) : schema.type;
 }

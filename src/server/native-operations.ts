@@ -237,7 +237,7 @@ export interface NativeOperation {
   readonly query: v.StrictObjectSchema<v.ObjectEntries, undefined>;
   readonly body?: v.StrictObjectSchema<v.ObjectEntries, undefined>;
   /** What the JSON of the answer looks like. */
-  readonly answer?: v.GenericSchema<unknown>;
+  readonly answer?: v.GenericSchema;
   /** Or what else is answered. */
   readonly media?: string;
 }

@@ -176,16 +176,7 @@ const met = shape<Met>(
   v.object({
     id: text,
     index: whole,
-    kind: v.picklist([
-      'exit',
-      'closed',
-      'settled',
-      'growth',
-      'text',
-      'pattern',
-      'port',
-      'silence',
-    ]),
+    kind: v.picklist(['exit', 'closed', 'settled', 'growth', 'text', 'pattern', 'port', 'silence']),
     met: v.boolean(),
     after: whole,
     offset: whole,
@@ -216,7 +207,7 @@ const completion = shape<Completion>(
 );
 
 /** A scoped token learns that the host is well, and nothing of what others do on it. */
-export type NativeHealth = Pick<Health, 'version' | 'uptimeMs' | 'children'> & Partial<Health>;
+type NativeHealth = Pick<Health, 'version' | 'uptimeMs' | 'children'> & Partial<Health>;
 
 const health = shape<NativeHealth>(
   v.object({
@@ -269,9 +260,7 @@ export const answers = {
   health,
   started: shape<Results['start']>(v.object({ process, attached: v.boolean() })),
   processes: shape<Results['list']>(v.object({ processes: v.array(process), total: whole })),
-  text: shape<Results['text']>(
-    v.object({ text, truncated: v.exactOptional(truncation), process }),
-  ),
+  text: shape<Results['text']>(v.object({ text, truncated: v.exactOptional(truncation), process })),
   written: shape<Results['write']>(v.object({ bytes: whole, repeated: v.boolean() })),
   waited: shape<WaitResult>(v.object({ met: v.array(met), timedOut: v.boolean() })),
   ports: shape<Results['ports']>(v.object({ ports: v.array(port) })),

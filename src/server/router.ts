@@ -1,7 +1,7 @@
 // The routes of the server: one row per method and path. A path names its parameters with ":"; what matches no row is
 // answered with what there would have been.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Caller } from './gate.ts';
 
@@ -31,6 +31,8 @@ export interface Route {
 export interface Dialect {
   /** Bodies without a Content-Type are taken as JSON. */
   readonly lenientType?: boolean;
+  /** Throws when this caller may not ask with these headers: before the body is read. */
+  admit?(headers: IncomingHttpHeaders, caller: Caller): void;
   encode(value: unknown): string;
   error(error: HoldfastError): { status: number; body: unknown };
 }

@@ -14,7 +14,10 @@ import { loadPosix } from '../host/posix.ts';
 import { coderRoutes } from './coder.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
-import { Router } from './router.ts';
+import { Metrics } from './metrics.ts';
+import { nativeRoutes, type NativeOptions } from './native.ts';
+import { Router, type Route } from './router.ts';
+import { StartRate, type StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
 import { Tokens } from './tokens.ts';
 
@@ -38,6 +41,10 @@ export interface ServerOptions {
   readonly openToAll?: boolean;
   /** Bind to an address that others can reach, without TLS of our own: somebody in front has to bring it. */
   readonly allowRemote?: boolean;
+  /** How fast one token may start processes. */
+  readonly startRate?: StartRateOptions;
+  /** How often a follower that gets nothing is told that the server is there. */
+  readonly heartbeatMs?: number;
 }
 
 export interface RunningServer {
@@ -64,13 +71,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   refuseUnsafeBind(address, options);
   const home = openHome(options.home);
   const socket = socketPath(options.socket, home.folder);
-  const unlock = socket === join(home.folder, SOCKET_NAME) ? takeSocketLock(home.folder) : undefined;
+  const unlock =
+    socket === join(home.folder, SOCKET_NAME) ? takeSocketLock(home.folder) : undefined;
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock);
   const { env, keeperArgs = [] } = options;
   const host = steadyHost(() => connectKeeper({ home: home.folder, env, keeperArgs }));
   const { keeper } = await host.link();
-  const router = new Router([...coderRoutes({ host, clock, defaultDirectory: options.defaultDirectory })]);
+  const metrics = new Metrics();
+  const router = new Router(routesOf(options, { host, clock, metrics }));
   const hosts = new Set<string>();
   const policy: GatePolicy = {
     hosts,
@@ -79,7 +88,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     openToAll: options.openToAll ?? false,
   };
   const report = options.report ?? (() => undefined);
-  const { access } = options;
+  const access = (entry: AccessEntry): void => {
+    metrics.answered(entry);
+    options.access?.(entry);
+  };
   const door: Omit<DoorOptions, 'kind'> = {
     router,
     policy,
@@ -112,6 +124,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       unlock?.();
     },
   };
+}
+
+function routesOf(
+  { defaultDirectory, heartbeatMs, startRate }: ServerOptions,
+  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'>,
+): Route[] {
+  const { host, clock } = parts;
+  const rate = new StartRate(clock, startRate);
+  return [
+    ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
+    ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate }),
+  ];
 }
 
 function refuseUnsafeBind(address: string, { openToAll, allowRemote }: ServerOptions): void {
@@ -156,7 +180,10 @@ function takeSocketLock(folder: string): () => void {
   const lock = openPrivate(join(folder, 'server.lock'), constants.O_RDWR);
   if (loadPosix()?.tryLock(lock) !== false) return () => closeSync(lock);
   closeSync(lock);
-  throw new HoldfastError('server_running', `A server already serves ${folder}; use it, or give this one a socket of its own.`);
+  throw new HoldfastError(
+    'server_running',
+    `A server already serves ${folder}; use it, or give this one a socket of its own.`,
+  );
 }
 
 function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {

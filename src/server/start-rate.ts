@@ -1,5 +1,5 @@
-// The rate of starts: for each token a bucket that starts empty out of and time fills again. What is refused is told when
-// to come back.
+// The rate of starts: each token has a bucket from which starts take and which time fills again. Who is refused is told
+// when to come back.
 
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
@@ -12,7 +12,7 @@ export interface StartRateOptions {
 }
 
 /** Far above what a busy agent does, far below what a loop of starts would. */
-export const defaultStartRate: StartRateOptions = { perSecond: 50, burst: 200 };
+const defaultStartRate: StartRateOptions = { perSecond: 50, burst: 200 };
 
 interface Bucket {
   left: number;

@@ -1,14 +1,17 @@
 // A server of its own for tests, in front of a keeper of its own, and a caller that sends what coder's client sends: JSON
 // with a newline at its end and no Content-Type.
 
-import { Agent, request } from 'node:http';
+import { Agent, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
+import { createDoor, type DoorOptions } from '../../src/server/door.ts';
+import { Router, type Route } from '../../src/server/router.ts';
 import { startServer, type RunningServer, type ServerOptions } from '../../src/server/server.ts';
 import { Tokens } from '../../src/server/tokens.ts';
-import { stopKeeper } from './hosts.ts';
+import { onCleanup, stopKeeper } from './hosts.ts';
 
 export const PREFIX = '/api/v0/processes';
 
@@ -66,6 +69,44 @@ export async function serve(options: Partial<ServerOptions> = {}): Promise<Serve
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+/** A door alone, over routes of the test's choice; the token is "full". Gone after the test. */
+export async function openDoor(
+  routes: readonly Route[],
+  options: Partial<DoorOptions> = {},
+): Promise<{ door: Server; port: number; client: CoderClient }> {
+  const hosts = new Set<string>();
+  const door = createDoor({
+    router: new Router(routes),
+    policy: {
+      hosts,
+      origins: new Set(),
+      bearer: (token) => (token === 'full' ? { tokenId: 'admin', owner: '*' } : undefined),
+      openToAll: false,
+    },
+    kind: 'tcp',
+    maxBodyBytes: 1024 * 1024,
+    report: (message) => {
+      throw new Error(message);
+    },
+    ...options,
+  });
+  await new Promise<void>((resolve) => {
+    door.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = door.address() as AddressInfo;
+  hosts.add(`127.0.0.1:${port}`);
+  const agent = new Agent({ keepAlive: true });
+  onCleanup(async () => {
+    agent.destroy();
+    door.closeAllConnections();
+    await new Promise((resolve) => {
+      door.close(resolve);
+    });
+  });
+  const headers = { authorization: 'Bearer full' };
+  return { door, port, client: new CoderClient(`http://127.0.0.1:${port}`, agent, headers) };
 }
 
 export interface Reply {

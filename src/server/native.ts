@@ -1,0 +1,195 @@
+// The native dialect, /v1: each row of its operations with what it asks of the host. It translates and decides nothing.
+
+import { stripAnsi } from '../base/ansi.ts';
+import type { Clock } from '../base/clock.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
+import { DOCS_POLICY, docsPage } from './docs-page.ts';
+import type { Metrics } from './metrics.ts';
+import { download } from './native-download.ts';
+import { nativePage } from './native-events.ts';
+import { followCompletions, followProcess } from './native-follow.ts';
+import { invalid, parseBody, parseQuery } from './native-input.ts';
+import {
+  nativeOperations,
+  type Answer,
+  type Body,
+  type NativeName,
+  type NativeOperation,
+  type Query,
+} from './native-operations.ts';
+import { nativeOwner, type NativeOwner } from './native-owner.ts';
+import { openApi } from './openapi.ts';
+import type { Exchange, Route } from './router.ts';
+import { HEARTBEAT_MS } from './sse.ts';
+import type { StartRate } from './start-rate.ts';
+
+export interface NativeOptions {
+  readonly host: HostApi;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly startRate: StartRate;
+  readonly heartbeatMs?: number | undefined;
+}
+
+interface Call<Name extends NativeName> {
+  readonly exchange: Exchange;
+  readonly owner: NativeOwner;
+  /** The process in the path, for rows that name one. */
+  readonly id: string;
+  readonly query: Query<Name>;
+  readonly body: Body<Name>;
+}
+
+type Calls = { readonly [Name in NativeName]: (call: Call<Name>) => Promise<Answer<Name>> };
+
+export function nativeRoutes(options: NativeOptions): Route[] {
+  const calls: Calls = {
+    ...startCalls(options),
+    ...outputCalls(options),
+    ...inputCalls(options),
+    ...feedCalls(options),
+    ...serverCalls(options),
+  };
+  return Object.entries<NativeOperation>(nativeOperations).map(([name, operation]) => {
+    const call = calls[name as NativeName] as (call: Call<NativeName>) => Promise<unknown>;
+    const { method, path } = operation;
+    return { method, path, handler: async (exchange) => call(parseCall(exchange, operation)) };
+  });
+}
+
+function parseCall(exchange: Exchange, { query, body }: NativeOperation): Call<NativeName> {
+  return {
+    exchange,
+    owner: nativeOwner(exchange),
+    id: exchange.params['id'] ?? '',
+    query: parseQuery(query, exchange.query),
+    body: (body && parseBody(body, exchange.body)) as Body<NativeName>,
+  };
+}
+
+function startCalls({ host, startRate }: NativeOptions) {
+  return {
+    start: async ({ exchange, owner, body }) => {
+      startRate.take(exchange.caller);
+      return host.start(owner.starts, body);
+    },
+    list: ({ owner, query: { owner: _owner, ...filter } }) => host.list(owner.sees, filter),
+    get: ({ owner, id }) => host.get(owner.sees, { id }),
+    remove: ({ owner, id, query: { force } }) => host.remove(owner.sees, { id, force }),
+    prune: async ({ owner }) => ({ removed: await prune(host, owner.sees) }),
+  } satisfies Partial<Calls>;
+}
+
+/** Nothing is ended: one whose descendants are alive is left, because by it they can be found. */
+async function prune(host: HostApi, owner: Owner): Promise<number> {
+  const { processes } = await host.list(owner, {});
+  const ended = processes.filter(
+    ({ state, settled }) => settled && (state === 'closed' || state === 'lost'),
+  );
+  const removals = ended.map(async (process) => {
+    try {
+      await host.remove(process.owner, { id: process.id });
+      return 1;
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'not_found') return 0;
+      throw error;
+    }
+  });
+  return (await Promise.all(removals)).reduce<number>((sum, each) => sum + each, 0);
+}
+
+function outputCalls(options: NativeOptions) {
+  const { host } = options;
+  return {
+    text: async ({ owner, id, query: { maxBytes, maxLineBytes, clean } }) => {
+      const shown = await host.text(owner.sees, { id, maxBytes, maxLineBytes });
+      return clean === true ? { ...shown, text: stripAnsi(shown.text) } : shown;
+    },
+    events: async ({ exchange, owner, id, query: { owner: _owner, ...page } }) =>
+      nativePage(await host.read(owner.sees, { id, ...page }, exchange.gone)),
+    bytes: ({ exchange, owner, id, query: { offset = 0, maxBytes } }) =>
+      download(exchange, { owner: owner.sees, id, offset, maxBytes }, host),
+    follow: ({ exchange, owner, id, query: { after } }) =>
+      followProcess(exchange, { owner: owner.sees, id, after }, followOptions(options)),
+    search: ({ exchange, owner, id, query: { owner: _owner, ...search } }) =>
+      host.search(owner.sees, { id, ...search }, exchange.gone),
+    ports: ({ owner, id }) => host.ports(owner.sees, { id }),
+  } satisfies Partial<Calls>;
+}
+
+function followOptions({ host, clock, heartbeatMs = HEARTBEAT_MS }: NativeOptions) {
+  return { host, clock, heartbeatMs };
+}
+
+function inputCalls({ host }: NativeOptions) {
+  return {
+    stdin: async ({ owner, id, body: { text, base64, eof, writeId } }) => {
+      if (text !== undefined && base64 !== undefined)
+        throw invalid('is given together with "text"', 'base64');
+      if (text === undefined && base64 === undefined && eof !== true)
+        throw invalid('There is nothing to write: give "text", "base64" or "eof".');
+      const data = base64 === undefined ? Buffer.from(text ?? '') : Buffer.from(base64, 'base64');
+      return host.write(owner.sees, { id, data, eof, writeId });
+    },
+    resize: ({ owner, id, body: { size } }) => host.resize(owner.sees, { id, size }),
+    signal: ({ owner, id, body }) => {
+      const by = body.by ?? (owner.sees === EVERYONE ? 'api' : owner.sees);
+      return host.signal(owner.sees, { id, ...body, by });
+    },
+    waitOne: ({ exchange, owner, id, body: { for: conditions, timeoutMs } }) =>
+      host.wait(owner.sees, { waits: [{ id, for: conditions }], timeoutMs }, exchange.gone),
+    wait: ({ exchange, owner, body }) => host.wait(owner.sees, body, exchange.gone),
+  } satisfies Partial<Calls>;
+}
+
+function feedCalls(options: NativeOptions) {
+  const { host } = options;
+  return {
+    completions: ({ exchange, owner, query: { owner: _owner, ...wanted } }) =>
+      host.completions(owner.sees, wanted, exchange.gone),
+    followCompletions: ({ exchange, owner, query: { subscriber, after } }) =>
+      followCompletions(exchange, { owner: owner.sees, subscriber, after }, followOptions(options)),
+    acknowledge: ({ owner, body }) => host.acknowledge(owner.sees, body),
+  } satisfies Partial<Calls>;
+}
+
+function serverCalls({ host, metrics }: NativeOptions) {
+  let made: { json: string; page: string } | undefined;
+  const description = (): { json: string; page: string } => {
+    if (made) return made;
+    const document = openApi();
+    made = { json: `${JSON.stringify(document)}\n`, page: docsPage(document) };
+    return made;
+  };
+  return {
+    health: async ({ exchange, owner }) => {
+      const health = await host.health(owner.sees, {});
+      const { version, uptimeMs, children } = health;
+      return exchange.caller.admin ? health : { version, uptimeMs, children };
+    },
+    metrics: async ({ exchange, owner }) => {
+      if (!exchange.caller.admin)
+        throw new HoldfastError('forbidden', 'The figures are for the admin token.');
+      const health = await host.health(owner.sees, {});
+      const text = metrics.render(health, process.memoryUsage.rss());
+      sendText(exchange, nativeOperations.metrics.media, text);
+    },
+    openapi: async ({ exchange }) =>
+      sendText(exchange, nativeOperations.openapi.media, description().json),
+    docs: async ({ exchange }) => {
+      exchange.response.setHeader('Content-Security-Policy', DOCS_POLICY);
+      sendText(exchange, nativeOperations.docs.media, description().page);
+    },
+  } satisfies Partial<Calls>;
+}
+
+function sendText({ response }: Exchange, media: string, text: string): void {
+  response.writeHead(200, {
+    'Content-Type': media,
+    'Content-Length': Buffer.byteLength(text),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  });
+  response.end(text);
+}
