@@ -9,7 +9,8 @@ import type { HostApi, Owner } from '../protocol/host-api.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import { chatScope, NO_CHAT, type ChatScope } from './chat.ts';
-import { decodeFirstValue, encodeGoJson, field, quoteGo } from './go-json.ts';
+import { CoderError, decode, flag, signalName, text, variables } from './coder-body.ts';
+import { encodeGoJson, quoteGo } from './go-json.ts';
 import type { Dialect, Exchange, Route } from './router.ts';
 import type { StartRate } from './start-rate.ts';
 
@@ -26,19 +27,7 @@ const MINUTE = 60_000;
 const KEEP_MS = 5 * MINUTE;
 const KEEP_KEYED_MS = 60 * MINUTE;
 
-/** A refusal in the peer's own words. */
-class CoderError extends HoldfastError {
-  readonly status: number;
-  readonly answer: Readonly<Record<string, unknown>>;
-
-  constructor(status: number, message: string, more: Record<string, unknown> = {}) {
-    super('invalid_input', message);
-    this.status = status;
-    this.answer = { message, ...more };
-  }
-}
-
-export const coderDialect: Dialect = {
+const coderDialect: Dialect = {
   lenientType: true,
   admit: (headers, caller) => void chatScope(headers, caller),
   encode: encodeGoJson,
@@ -146,8 +135,7 @@ async function startAs(
 function withinStartTime<T>(started: Promise<T>, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(START_MS, () => {
-      const message =
-        'Timed out waiting for the concurrent start that holds this idempotency key.';
+      const message = 'Timed out waiting for the concurrent start that holds this idempotency key.';
       reject(new CoderError(409, message, { code: 'start_pending' }));
     });
     started.finally(cancel).then(resolve, reject);
@@ -204,7 +192,7 @@ async function signal(exchange: Exchange, host: HostApi): Promise<unknown> {
   if (known instanceof HoldfastError && (await existsForOthers(host, scope, id))) throw known;
   const name = signalName(decode(exchange.body));
   if (known instanceof HoldfastError) throw known;
-  await send(host, known, name, `Process ${quoteGo(id)} is not running.`);
+  await send(host, known, name, new CoderError(409, `Process ${quoteGo(id)} is not running.`));
   return { message: `Signal ${quoteGo(name)} sent to process ${quoteGo(id)}.` };
 }
 
@@ -221,7 +209,8 @@ async function signalByKey(exchange: Exchange, host: HostApi): Promise<unknown> 
       code: 'process_key_not_found',
     });
   }
-  await send(host, process, name, 'The process is not running.', { code: 'not_running' });
+  const refusal = new CoderError(409, 'The process is not running.', { code: 'not_running' });
+  await send(host, process, name, refusal);
   return { message: `Signal ${quoteGo(name)} sent.` };
 }
 
@@ -229,10 +218,9 @@ async function send(
   host: HostApi,
   process: ProcessInfo,
   name: string,
-  refusal: string,
-  more = {},
+  refusal: CoderError,
 ): Promise<void> {
-  if (process.settled) throw new CoderError(409, refusal, more);
+  if (process.settled) throw refusal;
   try {
     const id = process.id;
     await host.signal(process.owner, {
@@ -241,9 +229,7 @@ async function send(
       by: 'coder api',
     });
   } catch (error) {
-    if (error instanceof HoldfastError && error.code === 'not_running')
-      throw new CoderError(409, refusal, more);
-    throw error;
+    throw error instanceof HoldfastError && error.code === 'not_running' ? refusal : error;
   }
 }
 
@@ -298,54 +284,6 @@ function ending(process: ProcessInfo): Record<string, unknown> {
 function exitCode({ outcome }: ProcessInfo): number {
   if (outcome?.kind === 'exit') return outcome.code;
   return outcome?.kind === 'timeout' ? (outcome.code ?? -1) : -1;
-}
-
-function decode(body: Buffer): unknown {
-  try {
-    return decodeFirstValue(body.toString('utf8'));
-  } catch (error) {
-    // Without the piece of the body that V8 quotes: a secret may stand there.
-    const detail = String((error as Error).message).replace(/, (?:\.\.\.)?".*$/s, '');
-    throw new CoderError(400, 'Request body must be valid JSON.', { detail });
-  }
-}
-
-function mistyped(name: string, value: unknown): CoderError {
-  const detail = `json: cannot unmarshal ${typeof value} into field ${name}`;
-  return new CoderError(400, 'Request body must be valid JSON.', { detail });
-}
-
-function text(body: unknown, name: string): string {
-  if (body !== null && (typeof body !== 'object' || Array.isArray(body)))
-    throw mistyped(name, body);
-  const value = field(body, name) ?? '';
-  if (typeof value !== 'string') throw mistyped(name, value);
-  return value;
-}
-
-function flag(body: unknown, name: string): boolean {
-  const value = field(body, name) ?? false;
-  if (typeof value !== 'boolean') throw mistyped(name, value);
-  return value;
-}
-
-function variables(body: unknown): Record<string, string> {
-  const value = field(body, 'env') ?? {};
-  if (typeof value !== 'object' || Array.isArray(value)) throw mistyped('env', value);
-  const entries = Object.entries(value as Record<string, unknown>).map(
-    ([name, item]): [string, string] => {
-      if (item !== null && typeof item !== 'string') throw mistyped(`env.${name}`, item);
-      return [name, item ?? ''];
-    },
-  );
-  return Object.fromEntries(entries);
-}
-
-function signalName(body: unknown): 'kill' | 'terminate' {
-  const name = text(body, 'signal');
-  if (name === '') throw new CoderError(400, 'Signal is required.');
-  if (name === 'kill' || name === 'terminate') return name;
-  throw new CoderError(400, `Unsupported signal ${quoteGo(name)}. Use "kill" or "terminate".`);
 }
 
 function seconds(ms: number): number {

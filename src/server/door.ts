@@ -36,7 +36,7 @@ export interface AccessEntry {
 }
 
 /** How long a sender may take, in milliseconds. */
-export interface Patience {
+interface Patience {
   readonly headers: number;
   /** For the whole request, its body included. */
   readonly request: number;

@@ -4,6 +4,7 @@ import { closeSync, constants, rmSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
@@ -161,9 +162,12 @@ function isLoopback(address: string): boolean {
 
 /** Every name under which this address may be called. */
 function hostNames(address: string): string[] {
-  return isLoopback(address)
-    ? ['127.0.0.1', 'localhost', '[::1]', bracketed(address)]
-    : [bracketed(address)];
+  const loopback = ['127.0.0.1', 'localhost', '[::1]'];
+  if (isLoopback(address)) return [...loopback, bracketed(address)];
+  if (address !== '0.0.0.0' && address !== '::') return [bracketed(address)];
+  // Numbers only: a page elsewhere can make a name of its own point here, but no number.
+  const own = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  return [...loopback, ...own.map((entry) => bracketed(entry.address))];
 }
 
 function bracketed(address: string): string {

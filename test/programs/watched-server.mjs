@@ -17,7 +17,12 @@ const server = await startServer({
   home,
   defaultDirectory: home,
   env: { PATH: process.env.PATH, HOME: home },
-  keeperArgs: ['--idle-ms', '60000', '--limits', JSON.stringify({ liveCount: 100, closedCount: 500 })],
+  keeperArgs: [
+    '--idle-ms',
+    '60000',
+    '--limits',
+    JSON.stringify({ liveCount: 100, closedCount: 500 }),
+  ],
   report: (message) => seen.reports.push(message),
 });
 

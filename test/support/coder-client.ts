@@ -173,7 +173,8 @@ export class CoderClient {
     });
   }
 
-  /** Under the dialect's prefix; the status and the parsed answer. */
+  /** Under the dialect's prefix; the status and the parsed answer, which the caller names the type of. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
   async call<T = Record<string, unknown>>(
     method: string,
     path: string,

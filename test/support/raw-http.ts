@@ -56,8 +56,7 @@ export class RawConnection {
 
   /** When the server has ended the connection. */
   async ended(): Promise<void> {
-    const { socket } = this;
-    while (socket && !socket.destroyed && !socket.readableEnded)
+    while (this.open)
       await new Promise<void>((resolve) => {
         this.wake = resolve;
       });
@@ -69,8 +68,12 @@ export class RawConnection {
     this.received = Buffer.alloc(0);
   }
 
+  private get open(): boolean {
+    return this.socket?.destroyed === false && !this.socket.readableEnded;
+  }
+
   private connection(): Socket {
-    if (this.socket && !this.socket.destroyed && !this.socket.readableEnded) return this.socket;
+    if (this.socket && this.open) return this.socket;
     this.received = Buffer.alloc(0);
     const socket = connect(this.port, '127.0.0.1');
     socket.setNoDelay(true);
@@ -87,10 +90,7 @@ export class RawConnection {
   }
 }
 
-function takeAnswer(
-  bytes: Buffer,
-  head: boolean,
-): { answer: RawAnswer; end: number } | undefined {
+function takeAnswer(bytes: Buffer, head: boolean): { answer: RawAnswer; end: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;
   const [first = '', ...lines] = bytes.subarray(0, headEnd).toString('latin1').split('\r\n');

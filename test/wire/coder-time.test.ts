@@ -2,6 +2,8 @@
 // host and the dialect share a clock whose hands the test moves.
 
 import { randomUUID } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { HostApi } from '../../src/protocol/host-api.ts';
@@ -9,7 +11,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { coderRoutes } from '../../src/server/coder.ts';
 import { openDoor, PREFIX, type CoderClient } from '../support/coder-client.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import { inProcess } from '../support/hosts.ts';
+import { inProcess, temporaryFolder } from '../support/hosts.ts';
 import { turnsUntil } from '../support/recorder.ts';
 
 const MINUTE = 60_000;
@@ -27,11 +29,12 @@ async function overFakeClock(): Promise<{ clock: FakeClock; host: HostApi; clien
 }
 
 it('[W20] check 97: without a key a result is kept 5 minutes after its end, with one 60, by the clock and not by a list', async () => {
-  const { clock, host } = await overFakeClock();
-  const { client } = await openDoor(coderRoutes({ host, clock: systemClock }));
+  const { clock, host, client } = await overFakeClock();
   const chat = client.with({ 'coder-chat-id': randomUUID() });
   const body = { command: 'echo kept', idempotency_key: 'k' };
   const [plain, keyed] = [await chat.start('echo kept'), await chat.start(body)];
+  for (const id of [plain, keyed])
+    await host.wait('*', { waits: [{ id, for: [{ kind: 'closed' }] }] });
   for (const id of [plain, keyed]) {
     // Settling is looked for every 20 ms where nobody tells it.
     while (!(await host.get('*', { id })).settled) {
@@ -39,19 +42,21 @@ it('[W20] check 97: without a key a result is kept 5 minutes after its end, with
       await nextTurn();
     }
   }
+  const { closedAtMs = 0 } = await host.get('*', { id: plain });
+  const { closedAtMs: keyedClosedAtMs = 0 } = await host.get('*', { id: keyed });
   const status = async (id: string): Promise<number> =>
     (await chat.call('GET', `/${id}/output`)).status;
-  clock.advance(5 * MINUTE - 1000);
+  clock.advance(closedAtMs + 5 * MINUTE - 1 - clock.wallMs());
   for (let n = 0; n < 3; n += 1) await client.list();
   expect([await status(plain), await status(keyed)]).toEqual([200, 200]);
-  clock.advance(1000);
+  clock.advance(1);
   expect([await status(plain), await status(keyed)]).toEqual([404, 200]);
-  clock.advance(54 * MINUTE);
+  clock.advance(keyedClosedAtMs + 60 * MINUTE - 1 - clock.wallMs());
   expect((await chat.call('POST', '/start', body)).body).toMatchObject({
     id: keyed,
     attached: true,
   });
-  clock.advance(MINUTE);
+  clock.advance(1);
   expect(await status(keyed)).toBe(404);
   const again = await chat.call('POST', '/start', body);
   expect(again.body).toMatchObject({ started: true });
@@ -82,6 +87,33 @@ it('[W8] check 48: no time limit of the server cuts a wait, only senders who are
   const id = await client.start('sleep 1; echo done');
   expect(await client.wait(id)).toMatchObject({ running: false, output: 'done\n' });
   await atRest(host, id);
+});
+
+it('[W10] the last words of what the shell left behind are waited for, a tenth of a second and no longer', async () => {
+  const { clock, host, client } = await overFakeClock();
+  const fifo = join(temporaryFolder(), 'fifo');
+  const exited = async (id: string): Promise<unknown> =>
+    host.wait('*', { waits: [{ id, for: [{ kind: 'exit' }] }] });
+  const script = `mkfifo ${fifo}; (read _ < ${fifo}; echo late) & echo early`;
+  const prompt = await client.start(script);
+  const answer = client.wait(prompt);
+  await exited(prompt);
+  writeFileSync(fifo, 'go\n');
+  expect(await answer).toMatchObject({ running: false, output: 'early\nlate\n', exit_code: 0 });
+  rmSync(fifo);
+  const slow = await client.start(script);
+  await exited(slow);
+  const early = client.wait(slow);
+  clock.advance(100);
+  expect(await early).toMatchObject({
+    running: false,
+    output: 'early\n',
+    exit_code: 0,
+    streams_open: true,
+  });
+  writeFileSync(fifo, 'go\n');
+  await host.wait('*', { waits: [{ id: slow, for: [{ kind: 'closed' }] }] });
+  expect((await client.output(slow)).output).toBe('early\nlate\n');
 });
 
 it('[W16] check 91: whoever waits for a start that is stuck is sent away, and the start still succeeds', async () => {

@@ -39,6 +39,11 @@ async function parked(count: number): Promise<void> {
   }
 }
 
+/** Time for the server: whatever it would push to a reader that does not read, it pushes meanwhile. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await client.get('/v1/health');
+}
+
 /** Reads on with Last-Event-ID after every cut, and keeps what arrived whole. */
 async function followThroughCuts(path: string, random: () => number): Promise<Frame[]> {
   const frames: Frame[] = [];
@@ -136,8 +141,7 @@ describe('following a process', () => {
     const response = await reader.open('GET', `/v1/processes/${id}/follow`);
     response.pause();
     await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'closed' }] });
-    // Whatever the server would push without being asked for, it pushes meanwhile.
-    for (let round = 0; round < 200; round += 1) await client.get('/v1/health');
+    await turns(200);
     expect(sockets).toHaveLength(1);
     expect(sockets[0]?.writableLength).toBeGreaterThan(0);
     expect(sockets[0]?.writableLength).toBeLessThan(1_000_000);
@@ -164,15 +168,16 @@ describe('following a process', () => {
     const { id } = await client.start({ argv: ['sleep', '600'] });
     const frames = await client.frames(`/v1/processes/${id}/follow`, { until: hasComments });
     expect(eventData(frames).map(({ kind }) => kind)).toEqual(['started']);
-    await client.delete(`/v1/processes/${id}?force=true`);
   });
 
   it('[API30] a process that is removed meanwhile ends the stream with the problem', async () => {
-    const { id } = await client.start({ command: 'yes 0123456789abcdef | head -c 20000000' });
-    const response = await client.open('GET', `/v1/processes/${id}/follow`);
+    const mine = client.with({ 'holdfast-owner': 'remover' });
+    const { id } = await mine.start({ command: 'yes 0123456789abcdef | head -c 20000000' });
+    const response = await mine.open('GET', `/v1/processes/${id}/follow`);
     response.pause();
-    await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'closed' }] });
-    await client.delete(`/v1/processes/${id}`);
+    await mine.get('/v1/completions?waitMs=60000');
+    await turns(100);
+    expect((await mine.delete(`/v1/processes/${id}`)).status).toBe(200);
     let tail = '';
     for await (const chunk of response as AsyncIterable<Buffer>)
       tail = (tail + chunk.toString('latin1')).slice(-1000);
@@ -280,7 +285,6 @@ describe('clients that go away', () => {
     for (const call of sent) call.destroy();
     await parked(0);
     expect((await client.get(`/v1/processes/${id}`)).json).toMatchObject({ state: 'running' });
-    await client.delete(`/v1/processes/${id}?force=true`);
   });
 
   it('[API26] followers that go away leave nothing either', async () => {
@@ -292,6 +296,5 @@ describe('clients that go away', () => {
     for (const response of open) response.destroy();
     await parked(0);
     expect(served.reports).toEqual([]);
-    await client.delete(`/v1/processes/${id}?force=true`);
   });
 });

@@ -1,0 +1,64 @@
+// The bodies of coder's requests: read as leniently as its own server reads them, and refused in its words.
+
+import { HoldfastError } from '../protocol/errors.ts';
+import { decodeFirstValue, field, quoteGo } from './go-json.ts';
+
+/** A refusal in the peer's own words. */
+export class CoderError extends HoldfastError {
+  readonly status: number;
+  readonly answer: Readonly<Record<string, unknown>>;
+
+  constructor(status: number, message: string, more: Record<string, unknown> = {}) {
+    super('invalid_input', message);
+    this.status = status;
+    this.answer = { message, ...more };
+  }
+}
+
+export function decode(body: Buffer): unknown {
+  try {
+    return decodeFirstValue(body.toString('utf8'));
+  } catch (error) {
+    // Without the piece of the body that V8 quotes: a secret may stand there.
+    const detail = (error as Error).message.replace(/, (?:\.\.\.)?".*$/s, '');
+    throw new CoderError(400, 'Request body must be valid JSON.', { detail });
+  }
+}
+
+function mistyped(name: string, value: unknown): CoderError {
+  const detail = `json: cannot unmarshal ${typeof value} into field ${name}`;
+  return new CoderError(400, 'Request body must be valid JSON.', { detail });
+}
+
+export function text(body: unknown, name: string): string {
+  if (body !== null && (typeof body !== 'object' || Array.isArray(body)))
+    throw mistyped(name, body);
+  const value = field(body, name) ?? '';
+  if (typeof value !== 'string') throw mistyped(name, value);
+  return value;
+}
+
+export function flag(body: unknown, name: string): boolean {
+  const value = field(body, name) ?? false;
+  if (typeof value !== 'boolean') throw mistyped(name, value);
+  return value;
+}
+
+export function variables(body: unknown): Record<string, string> {
+  const value = field(body, 'env') ?? {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw mistyped('env', value);
+  const entries = Object.entries(value as Record<string, unknown>).map(
+    ([name, item]): [string, string] => {
+      if (item !== null && typeof item !== 'string') throw mistyped(`env.${name}`, item);
+      return [name, item ?? ''];
+    },
+  );
+  return Object.fromEntries(entries);
+}
+
+export function signalName(body: unknown): 'kill' | 'terminate' {
+  const name = text(body, 'signal');
+  if (name === '') throw new CoderError(400, 'Signal is required.');
+  if (name === 'kill' || name === 'terminate') return name;
+  throw new CoderError(400, `Unsupported signal ${quoteGo(name)}. Use "kill" or "terminate".`);
+}
