@@ -1,6 +1,6 @@
 // The server: the doors of one home, in front of its keeper. It holds nothing that a restart would lose.
 
-import { closeSync, constants, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isIP } from 'node:net';
@@ -10,14 +10,14 @@ import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { connectKeeper } from '../keeper/connect.ts';
-import { openHome, openPrivate } from '../keeper/home.ts';
-import { loadPosix } from '../host/posix.ts';
+import { openHome } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
 import { Metrics } from './metrics.ts';
 import { nativeRoutes, type NativeOptions } from './native.ts';
 import { Router, type Route } from './router.ts';
+import { takeServerLock } from './server-lock.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
 import { Tokens } from './tokens.ts';
@@ -72,8 +72,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   refuseUnsafeBind(address, options);
   const home = openHome(options.home);
   const socket = socketPath(options.socket, home.folder);
-  const unlock =
-    socket === join(home.folder, SOCKET_NAME) ? takeSocketLock(home.folder) : undefined;
+  const lock = socket === join(home.folder, SOCKET_NAME) ? takeServerLock(home.folder) : undefined;
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock);
   const { env, keeperArgs = [] } = options;
@@ -109,8 +108,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       ? undefined
       : createDoor({ ...door, kind: isPrivate ? 'private' : 'socket' });
   if (unix && socket !== undefined) await listenUnix(unix, socket);
+  const url = `http://${bracketed(address)}:${port}`;
+  lock?.note({ pid: process.pid, url });
   return {
-    url: `http://${bracketed(address)}:${port}`,
+    url,
     socket,
     tokenFile: tokens.adminFile,
     keeperPid: keeper.pid,
@@ -122,7 +123,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await Promise.all([tcp, unix].map((server) => closeDoor(server)));
       await host.close();
       if (socket !== undefined) rmSync(socket, { force: true });
-      unlock?.();
+      lock?.release();
     },
   };
 }
@@ -177,17 +178,6 @@ function bracketed(address: string): string {
 function socketPath(wanted: string | undefined, folder: string): string | undefined {
   if (wanted === 'none') return undefined;
   return wanted === undefined ? join(folder, SOCKET_NAME) : resolve(wanted);
-}
-
-/** The socket of a home belongs to one server at a time; the kernel frees the lock of one that died. */
-function takeSocketLock(folder: string): () => void {
-  const lock = openPrivate(join(folder, 'server.lock'), constants.O_RDWR);
-  if (loadPosix()?.tryLock(lock) !== false) return () => closeSync(lock);
-  closeSync(lock);
-  throw new HoldfastError(
-    'server_running',
-    `A server already serves ${folder}; use it, or give this one a socket of its own.`,
-  );
 }
 
 function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {

@@ -7,19 +7,22 @@ import { forEach, type Done } from '../for-each.ts';
 import { outcomeWords } from '../outcome.ts';
 import { label } from '../terminal-text.ts';
 import { formatDuration, plural } from '../units.ts';
+import { shutdown } from './shutdown.ts';
 
 export const command: Command = {
   name: 'stop',
-  usage: 'ID... [--grace 5s]',
+  usage: '[ID...] [--grace 5s]',
   summary: 'End processes and all their descendants: TERM, a grace, then KILL.',
   options: {
     grace: { type: 'string', value: '5s', about: 'how long to wait before KILL (default 5s)' },
   },
   notes: [
     'Descendants that left the process group are ended too. Exits with 1 when anything survived, and names it.',
+    'Without an id it ends everything, as "holdfast shutdown" does.',
   ],
   async run({ words, caller }) {
-    const ids = words.exactly(1, Infinity);
+    const ids = words.exactly(0, Infinity);
+    if (ids.length === 0) return shutdown(caller);
     const graceMs = words.durationMs('grace');
     const grace = graceMs === undefined ? {} : { graceMs };
     return forEach(ids, async (text): Promise<Done> => {
