@@ -2,7 +2,7 @@
 
 import { decodeRecords } from '../dist/index.js';
 import { OWNER } from './support/keeper.mjs';
-import { atMost, MiB, told, under } from './support/rows.mjs';
+import { MiB, row } from './support/rows.mjs';
 import { median, nowMs, percentile } from './support/statistics.mjs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -43,11 +43,34 @@ function rowsOf({ seen, calm, before, infos }) {
   const spread = `p50 ${median(seen.echoMs).toFixed(2)}, worst ${Math.max(...seen.echoMs).toFixed(0)} ms, ${seen.echoMs.length} echoes; calm p50 ${median(calm).toFixed(2)} ms`;
   const lost = infos.reduce((sum, { bytes }) => sum + bytes.lost, 0);
   return [
-    under('keeper RSS growth, worst of the samples', Math.max(...seen.rss) - before.rss, 'bytes', 64 * MiB, `from ${(before.rss / MiB).toFixed(0)} MiB`),
-    under("another process's echo, p99", percentile(seen.echoMs, 0.99), 'ms', 50, spread),
-    atMost('journals on disk, worst of the samples', Math.max(...seen.disk), 'bytes', FLOODS * JOURNAL_BYTES + MiB, `cap ${FLOODS} × 64 MiB, and 1 MiB for the echo`),
-    told('output taken in all', rate, 'rate', `least ${(Math.min(...printed) / 1e9).toFixed(2)}, most ${(Math.max(...printed) / 1e9).toFixed(2)} GB of one`),
-    atMost('bytes that were not stored', lost, 'bytes', 0),
+    row({
+      what: 'keeper RSS growth, worst of the samples',
+      value: Math.max(...seen.rss) - before.rss,
+      unit: 'bytes',
+      under: 64 * MiB,
+      note: `from ${(before.rss / MiB).toFixed(0)} MiB`,
+    }),
+    row({
+      what: "another process's echo, p99",
+      value: percentile(seen.echoMs, 0.99),
+      unit: 'ms',
+      under: 50,
+      note: spread,
+    }),
+    row({
+      what: 'journals on disk, worst of the samples',
+      value: Math.max(...seen.disk),
+      unit: 'bytes',
+      atMost: FLOODS * JOURNAL_BYTES + MiB,
+      note: `cap ${FLOODS} × 64 MiB, and 1 MiB for the echo`,
+    }),
+    row({
+      what: 'output taken in all',
+      value: rate,
+      unit: 'rate',
+      note: `least ${(Math.min(...printed) / 1e9).toFixed(2)}, most ${(Math.max(...printed) / 1e9).toFixed(2)} GB of one`,
+    }),
+    row({ what: 'bytes that were not stored', value: lost, unit: 'bytes', atMost: 0 }),
   ];
 }
 
@@ -92,9 +115,14 @@ class Echo {
     const began = nowMs();
     const written = this.#link.write(OWNER, { id: this.#id, data: Buffer.from(line) });
     for (let text = ''; !text.includes(line);) {
-      const page = await this.#link.read(OWNER, { id: this.#id, after: this.#after, waitMs: 60_000 });
+      const page = await this.#link.read(OWNER, {
+        id: this.#id,
+        after: this.#after,
+        waitMs: 60_000,
+      });
       this.#after = page.nextAfter;
-      for (const event of decodeRecords(page.records)) if (event.kind === 'output') text += event.data;
+      for (const event of decodeRecords(page.records))
+        if (event.kind === 'output') text += event.data;
     }
     const ms = nowMs() - began;
     await written;

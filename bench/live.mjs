@@ -1,7 +1,7 @@
 // A thousand sleeping processes: what they cost the keeper, and whether the next start is still as quick.
 
 import { OWNER, runThrough } from './support/keeper.mjs';
-import { atMost, told, under } from './support/rows.mjs';
+import { row } from './support/rows.mjs';
 import { inFlight, median, timed } from './support/statistics.mjs';
 
 const LIVE = 1000;
@@ -14,12 +14,15 @@ export async function run(context) {
   let stopMs = 0;
   let figures;
   try {
-    for (let start = 0; start < WARM_UP; start += 1) await runThrough(link, { command: 'true' }, 'closed');
+    for (let start = 0; start < WARM_UP; start += 1)
+      await runThrough(link, { command: 'true' }, 'closed');
     const before = await keeper.memory();
     context.progress('starts with 0 live');
     const first = await startTimes(link);
     context.progress(`starting ${LIVE}`);
-    const fillMs = await timed(() => inFlight(LIVE, 16, () => link.start(OWNER, { argv: ['sleep', '600'] })));
+    const fillMs = await timed(() =>
+      inFlight(LIVE, 16, () => link.start(OWNER, { argv: ['sleep', '600'] })),
+    );
     const { live, rssBytes } = await link.health(OWNER, {});
     if (live !== LIVE) throw new Error(`${live} processes are live instead of ${LIVE}`);
     context.progress(`starts with ${LIVE} live`);
@@ -35,15 +38,38 @@ export async function run(context) {
 
 function rowsOf({ before, first, next, rss, rssBytes, fillMs }, stopMs) {
   const ratio = (name) => median(next[name]) / median(first[name]);
-  const note = (name) => `p50 ${median(next[name]).toFixed(2)} ms against ${median(first[name]).toFixed(2)} ms with 0 live`;
+  const note = (name) =>
+    `p50 ${median(next[name]).toFixed(2)} ms against ${median(first[name]).toFixed(2)} ms with 0 live`;
   const each = ((rss - before.rss) / LIVE / 1024).toFixed(1);
   const MB = 1e6;
   return [
-    under(`keeper RSS with ${LIVE} live`, rssBytes, 'bytes', 150 * MB, `${(rss / MB).toFixed(0)} MB after a collection, ${each} KiB each`),
-    atMost('start of the next one, of the first', ratio('start'), 'times', 1.5, note('start')),
-    atMost('start to exit of the next one, of the first', ratio('exit'), 'times', 1.5, note('exit')),
-    told('starts per second on the way there', LIVE / (fillMs / 1000), 'perSecond'),
-    told('keeper.stop: all ended, keeper gone', stopMs, 'ms'),
+    row({
+      what: `keeper RSS with ${LIVE} live`,
+      value: rssBytes,
+      unit: 'bytes',
+      under: 150 * MB,
+      note: `${(rss / MB).toFixed(0)} MB after a collection, ${each} KiB each`,
+    }),
+    row({
+      what: 'start of the next one, of the first',
+      value: ratio('start'),
+      unit: 'times',
+      atMost: 1.5,
+      note: note('start'),
+    }),
+    row({
+      what: 'start to exit of the next one, of the first',
+      value: ratio('exit'),
+      unit: 'times',
+      atMost: 1.5,
+      note: note('exit'),
+    }),
+    row({
+      what: 'starts per second on the way there',
+      value: LIVE / (fillMs / 1000),
+      unit: 'perSecond',
+    }),
+    row({ what: 'keeper.stop: all ended, keeper gone', value: stopMs, unit: 'ms' }),
   ];
 }
 
@@ -55,7 +81,9 @@ async function startTimes(link) {
     const exitMs = await timed(async () => {
       let id = '';
       startMs = await timed(async () => {
-        ({ process: { id } } = await link.start(OWNER, { command: 'true' }));
+        ({
+          process: { id },
+        } = await link.start(OWNER, { command: 'true' }));
       });
       await link.wait(OWNER, { waits: [{ id, for: [{ kind: 'exit' }] }] });
     });

@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { runThrough } from './support/keeper.mjs';
-import { atLeast, MiB, told } from './support/rows.mjs';
+import { MiB, row } from './support/rows.mjs';
 import { median, timed } from './support/statistics.mjs';
 
 const LINES_PROGRAM = new URL('./programs/lines.pl', import.meta.url).pathname;
@@ -12,7 +12,11 @@ const LINE_BYTES = 20;
 const LINES = Math.ceil((50 * MiB) / LINE_BYTES);
 
 const bulk = { name: 'bulk', argv: ['head', '-c', String(GIGABYTE), '/dev/zero'], bytes: GIGABYTE };
-const lines = { name: 'lines', argv: ['perl', LINES_PROGRAM, String(LINES)], bytes: LINES * LINE_BYTES };
+const lines = {
+  name: 'lines',
+  argv: ['perl', LINES_PROGRAM, String(LINES)],
+  bytes: LINES * LINE_BYTES,
+};
 
 export async function run(context) {
   const keeper = await context.openKeeper();
@@ -20,9 +24,25 @@ export async function run(context) {
     const inBulk = await measure(keeper.link, bulk, 4, context);
     const inLines = await measure(keeper.link, lines, 5, context);
     return [
-      atLeast('1 GiB through one pipe (head -c): speed of raw', ratio(inBulk), 'times', 0.5, speeds(inBulk, bulk)),
-      atLeast('50 MiB of flushed 20-byte lines: speed of raw', ratio(inLines), 'times', 1, speeds(inLines, lines)),
-      told('the same, into the journal', lines.bytes / (median(inLines.keeper) / 1000), 'rate'),
+      row({
+        what: '1 GiB through one pipe (head -c): speed of raw',
+        value: ratio(inBulk),
+        unit: 'times',
+        atLeast: 0.5,
+        note: speeds(inBulk, bulk),
+      }),
+      row({
+        what: '50 MiB of flushed 20-byte lines: speed of raw',
+        value: ratio(inLines),
+        unit: 'times',
+        atLeast: 1,
+        note: speeds(inLines, lines),
+      }),
+      row({
+        what: 'the same, into the journal',
+        value: lines.bytes / (median(inLines.keeper) / 1000),
+        unit: 'rate',
+      }),
     ];
   } finally {
     await keeper.stop();
@@ -66,5 +86,6 @@ function readRaw({ argv: [file, ...args], bytes }) {
 
 async function readKept(link, { argv, bytes }) {
   const { bytes: counts } = await runThrough(link, { argv }, 'closed');
-  if (counts.total !== bytes || counts.lost !== 0) throw new Error(`kept ${JSON.stringify(counts)} of ${bytes} bytes`);
+  if (counts.total !== bytes || counts.lost !== 0)
+    throw new Error(`kept ${JSON.stringify(counts)} of ${bytes} bytes`);
 }

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { OWNER, finished, runThrough, waitFor } from './support/keeper.mjs';
-import { atLeast, atMost, told } from './support/rows.mjs';
+import { row } from './support/rows.mjs';
 import { inFlight, median, timed } from './support/statistics.mjs';
 
 const TURNS = 400;
@@ -23,22 +23,40 @@ export async function run(context) {
   };
   try {
     const samples = await takeTurns(ways, context);
-    const p50 = Object.fromEntries(Object.entries(samples).map(([way, each]) => [way, median(each)]));
+    const p50 = Object.fromEntries(
+      Object.entries(samples).map(([way, each]) => [way, median(each)]),
+    );
     const rates = await crowds(ways, context);
     const perSecond = { raw: median(rates.raw), keeper: median(rates.keeper) };
     const ofRaw = (way) => (samples[way].length > 0 ? p50[way] / p50.raw : Number.NaN);
     const times = (way) => `${p50[way].toFixed(2)} ms against ${p50.raw.toFixed(2)} ms raw`;
     return [
-      atMost('start, then wait for exit: p50 of raw spawn until close', ofRaw('keeper'), 'times', 0.8, times('keeper')),
-      told('the same, waiting for closed', ofRaw('closed'), 'times', times('closed')),
-      told('the same, both calls sent at once (own id)', ofRaw('pipelined'), 'times', pipelinedNote(samples, times)),
-      atLeast(
-        `${CROWD} with ${AT_ONCE} in flight: starts per second of raw`,
-        median(rates.keeper.map((rate, round) => rate / rates.raw[round])),
-        'times',
-        1.8,
-        `${perSecond.keeper.toFixed(0)} /s against ${perSecond.raw.toFixed(0)} /s raw`,
-      ),
+      row({
+        what: 'start, then wait for exit: p50 of raw spawn until close',
+        value: ofRaw('keeper'),
+        unit: 'times',
+        atMost: 0.8,
+        note: times('keeper'),
+      }),
+      row({
+        what: 'the same, waiting for closed',
+        value: ofRaw('closed'),
+        unit: 'times',
+        note: times('closed'),
+      }),
+      row({
+        what: 'the same, both calls sent at once (own id)',
+        value: ofRaw('pipelined'),
+        unit: 'times',
+        note: pipelinedNote(samples, times),
+      }),
+      row({
+        what: `${CROWD} with ${AT_ONCE} in flight: starts per second of raw`,
+        value: median(rates.keeper.map((rate, round) => rate / rates.raw[round])),
+        unit: 'times',
+        atLeast: 1.8,
+        note: `${perSecond.keeper.toFixed(0)} /s against ${perSecond.raw.toFixed(0)} /s raw`,
+      }),
     ];
   } finally {
     await keeper.stop();
@@ -82,7 +100,9 @@ function rawTrue() {
     const child = spawn('sh', ['-c', 'true'], { stdio: ['ignore', 'pipe', 'pipe'] });
     child.stdout.on('data', () => undefined);
     child.stderr.on('data', () => undefined);
-    child.once('error', reject).once('close', (code) => (code === 0 ? resolve() : reject(new Error(`exit ${code}`))));
+    child
+      .once('error', reject)
+      .once('close', (code) => (code === 0 ? resolve() : reject(new Error(`exit ${code}`))));
   });
 }
 
@@ -93,5 +113,7 @@ async function pipelinedTrue(link, id) {
 }
 
 function pipelinedNote(samples, times) {
-  return samples.pipelined.length > 0 ? times('pipelined') : 'refused: not_found, the start is still under way';
+  return samples.pipelined.length > 0
+    ? times('pipelined')
+    : 'refused: not_found, the start is still under way';
 }

@@ -2,7 +2,7 @@
 
 import { decodeRecords } from '../dist/index.js';
 import { OWNER, waitFor } from './support/keeper.mjs';
-import { KiB, told, under } from './support/rows.mjs';
+import { KiB, row } from './support/rows.mjs';
 import { median, nowMs, percentile, timed } from './support/statistics.mjs';
 
 const STAMPS_PROGRAM = new URL('./programs/stamps.mjs', import.meta.url).pathname;
@@ -18,13 +18,42 @@ export async function run(context) {
     context.progress('growth, by read');
     const byRead = await awakenings(keeper.link, (link, at) => readPage(link, at, 60_000));
     const crowd = await parkCrowd(keeper, context);
-    const spread = (samples) => `p90 ${percentile(samples, 0.9).toFixed(2)}, p99 ${percentile(samples, 0.99).toFixed(2)} ms`;
+    const spread = (samples) =>
+      `p90 ${percentile(samples, 0.9).toFixed(2)}, p99 ${percentile(samples, 0.99).toFixed(2)} ms`;
     return [
-      under("child's write to the waiter's answer, p50", median(byWait), 'ms', 1, spread(byWait)),
-      told('the same by a waiting read, the bytes with it', median(byRead), 'ms', spread(byRead)),
-      under(`${WAITERS} parked waiters: keeper RSS each`, crowd.rssEach, 'bytes', 4 * KiB, crowd.note),
-      under(`${WAITERS} parked waiters: keeper heap each`, crowd.heapEach, 'bytes', 4 * KiB, 'after a forced collection'),
-      told('the exit of their process to the last of the answers', crowd.answeredMs, 'ms', 'sent by the keeper, parsed by the client'),
+      row({
+        what: "child's write to the waiter's answer, p50",
+        value: median(byWait),
+        unit: 'ms',
+        under: 1,
+        note: spread(byWait),
+      }),
+      row({
+        what: 'the same by a waiting read, the bytes with it',
+        value: median(byRead),
+        unit: 'ms',
+        note: spread(byRead),
+      }),
+      row({
+        what: `${WAITERS} parked waiters: keeper RSS each`,
+        value: crowd.rssEach,
+        unit: 'bytes',
+        under: 4 * KiB,
+        note: crowd.note,
+      }),
+      row({
+        what: `${WAITERS} parked waiters: keeper heap each`,
+        value: crowd.heapEach,
+        unit: 'bytes',
+        under: 4 * KiB,
+        note: 'after a forced collection',
+      }),
+      row({
+        what: 'the exit of their process to the last of the answers',
+        value: crowd.answeredMs,
+        unit: 'ms',
+        note: 'sent by the keeper, parsed by the client',
+      }),
     ];
   } finally {
     await keeper.stop();
@@ -37,7 +66,7 @@ async function awakenings(link, waitForMore) {
   const { process: started } = await link.start(OWNER, { argv });
   const at = { id: started.id, after: started.seq };
   const samples = [];
-  for (let over = false; !over; ) {
+  for (let over = false; !over;) {
     const answer = await waitForMore(link, at);
     const answeredMs = nowMs();
     const page = answer.records === undefined ? await readPage(link, at) : answer;
@@ -49,7 +78,8 @@ async function awakenings(link, waitForMore) {
     if (stamp) samples.push(answeredMs - Number(stamp) / 1e6);
     over = events.some(({ kind }) => kind === 'closed');
   }
-  if (samples.length < STAMPS / 2) throw new Error(`only ${samples.length} of ${STAMPS} lines were waited for`);
+  if (samples.length < STAMPS / 2)
+    throw new Error(`only ${samples.length} of ${STAMPS} lines were waited for`);
   return samples;
 }
 
@@ -64,24 +94,27 @@ async function readPage(link, { id, after }, waitMs) {
 async function parkCrowd(keeper, context) {
   const { link } = keeper;
   const { process: sleeper } = await link.start(OWNER, { argv: ['sleep', '600'] });
+  // Collects what lies about from the figures above.
   const before = await keeper.memory();
+  const rssBefore = await keeper.rssBytes();
   context.progress(`parking ${WAITERS} waiters`);
   const waits = Array.from({ length: WAITERS }, () => waitFor(link, sleeper.id, 'exit'));
   while ((await link.health(OWNER, {})).parkedWaits < WAITERS);
-  const untouched = await keeper.rssBytes();
+  const rssParked = await keeper.rssBytes();
   const parked = await keeper.memory();
   const answeredMs = await timed(async () => {
     await link.signal(OWNER, { id: sleeper.id, signal: 'KILL' });
     const ended = await Promise.all(waits);
-    if (!ended.every(({ outcome }) => outcome.signal === 'SIGKILL')) throw new Error('a waiter was told something else');
+    if (!ended.every(({ outcome }) => outcome.signal === 'SIGKILL'))
+      throw new Error('a waiter was told something else');
   });
   const { parkedWaits } = await link.health(OWNER, {});
   if (parkedWaits !== 0) throw new Error(`${parkedWaits} waiters are left`);
   const each = (after, from) => (after - from) / WAITERS;
   return {
-    rssEach: each(parked.rss, before.rss),
+    rssEach: each(rssParked, rssBefore),
     heapEach: each(parked.heapUsed + parked.external, before.heapUsed + before.external),
-    note: `after a forced collection; ${(each(untouched, before.rss) / KiB).toFixed(2)} KiB before it`,
+    note: `nothing collected; ${(each(parked.rss, before.rss) / KiB).toFixed(2)} KiB after a forced collection`,
     answeredMs,
   };
 }

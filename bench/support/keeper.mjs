@@ -18,7 +18,11 @@ export async function openKeeper({ profile, limits } = {}) {
   const socket = join(home, 'probe.sock');
   const probe = { BENCH_PROBE: socket, ...(profile !== undefined && { BENCH_PROFILE: profile }) };
   const env = { ...process.env, ...probe, NODE_OPTIONS: `--import=${PROBE}` };
-  const keeperArgs = ['--idle-ms', '60000', ...(limits ? ['--limits', JSON.stringify(limits)] : [])];
+  const keeperArgs = [
+    '--idle-ms',
+    '60000',
+    ...(limits ? ['--limits', JSON.stringify(limits)] : []),
+  ];
   const link = await connectKeeper({ home, env, keeperArgs });
   const { pid } = link.keeper;
   const journals = join(home, 'journals');
@@ -32,7 +36,8 @@ export async function openKeeper({ profile, limits } = {}) {
     journals: () => folderUse(journals),
     async stop() {
       await link.stop();
-      for (let left = LONGEST_STOP_MS; existsSync(`/proc/${pid}`) && left > 0; left -= 10) await sleep(10);
+      for (let left = LONGEST_STOP_MS; existsSync(`/proc/${pid}`) && left > 0; left -= 10)
+        await sleep(10);
       rmSync(home, { recursive: true, force: true });
     },
   };

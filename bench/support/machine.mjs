@@ -2,9 +2,11 @@
 
 import { readFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** All of Linux's user-visible clocks count hundredths. */
 const TICKS_PER_SECOND = 100;
+const CALM_CORES = 0.1;
 
 /** Busy time of the whole machine, and of this program with every descendant that has been reaped, in seconds. */
 function busySeconds() {
@@ -34,8 +36,18 @@ export function watchMachine() {
   };
 }
 
+/** Waits until the machine is calm for a second, or for so long. */
+export async function calmMachine(longestMs) {
+  for (const endMs = performance.now() + longestMs; performance.now() < endMs;) {
+    const watched = watchMachine();
+    await sleep(1000);
+    if (watched().othersCores < CALM_CORES) return;
+  }
+}
+
 export function machineLine() {
-  const model = /model name\s*: (.*)/.exec(readFileSync('/proc/cpuinfo', 'latin1'))?.[1] ?? 'unknown processor';
+  const model =
+    /model name\s*: (.*)/.exec(readFileSync('/proc/cpuinfo', 'latin1'))?.[1] ?? 'unknown processor';
   const kernel = readFileSync('/proc/sys/kernel/osrelease', 'latin1').trim();
   return `${availableParallelism()} cores (${model}), Linux ${kernel}, Node ${process.version}, load ${loadavg()[0].toFixed(2)}`;
 }

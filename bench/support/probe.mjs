@@ -36,7 +36,10 @@ if (profile !== undefined) {
     session.post('Profiler.stop', (error, result) => {
       if (error) throw error;
       mkdirSync(profile, { recursive: true });
-      writeFileSync(join(profile, `keeper-${process.pid}.cpuprofile`), JSON.stringify(result.profile));
+      writeFileSync(
+        join(profile, `keeper-${process.pid}.cpuprofile`),
+        JSON.stringify(result.profile),
+      );
     });
   });
 }

@@ -132,7 +132,7 @@ export class Completions {
 }
 
 function readerName(owner: Owner, subscriber: string): string {
-  return `${owner}\n${subscriber}`;
+  return `${owner.length}:${owner}${subscriber}`;
 }
 
 function sees(owner: Owner, completion: Completion): boolean {

@@ -1,11 +1,12 @@
 // The household: the parts of a host that its processes live in, and what happens to a process there — when it starts,
 // exits, closes, is forgotten, is found again after a crash, and when everything ends.
 
-import { mkdirSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BufferPool } from '../base/buffer-pool.ts';
 import { systemClock, type Clock } from '../base/clock.ts';
-import { systemDisk, type Disk } from '../base/disk.ts';
+import { errnoOf, systemDisk, type Disk } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner, SignalResult } from '../protocol/host-api.ts';
 import { defaultLimits, type Limits } from '../protocol/limits.ts';
@@ -95,7 +96,9 @@ export class Household {
       exited: (process: HeldProcess) => this.exited(process),
       closed: (process: HeldProcess) => this.closed(process),
     };
+    const fingerprintKey = folderKey(join(options.folder, 'fingerprint.key'));
     this.starterOptions = {
+      fingerprintKey,
       registry,
       children,
       surroundings,
@@ -213,5 +216,16 @@ export class Household {
       atMs: this.clock.wallMs(),
       ...(facts.labels && { labels: facts.labels }),
     });
+  }
+}
+
+/** A secret that is made once per folder. Where it cannot be kept it lasts as long as this program. */
+function folderKey(path: string): Buffer {
+  const made = randomBytes(32);
+  try {
+    writeFileSync(path, made, { flag: 'wx', mode: 0o600 });
+    return made;
+  } catch (error) {
+    return errnoOf(error) === 'EEXIST' ? readFileSync(path) : made;
   }
 }

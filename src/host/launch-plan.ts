@@ -102,7 +102,7 @@ function findProgram(name: string, cwd: string, searchPath: string): string {
   }
   throw new HoldfastError(
     'program_not_found',
-    `The program "${name}" is not in the PATH ${searchPath}`,
+    `The program "${name}" is in no folder of its PATH.`,
     { program: name },
   );
 }

@@ -179,7 +179,8 @@ export class Registry {
 }
 
 function scoped(owner: Owner, name: string): string {
-  return `${owner}\n${name}`;
+  // The length first: no choice of names can make two pairs look alike.
+  return `${owner.length}:${owner}${name}`;
 }
 
 /** An id from outside, fit to be repeated in a message. */

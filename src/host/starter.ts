@@ -1,7 +1,7 @@
 // Starting a process: the checks in their order, the key or id that makes a repeated start attach instead, and the
 // journal that exists before the child does.
 
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { BufferPool } from '../base/buffer-pool.ts';
 import type { Clock } from '../base/clock.ts';
@@ -34,6 +34,8 @@ export interface StarterOptions {
   readonly usage: DiskUsage;
   readonly limits: Limits;
   readonly watcher: ProcessWatcher;
+  /** Secret of this folder: without it a fingerprint tells nothing about the values it was made of. */
+  readonly fingerprintKey: Buffer;
 }
 
 export interface StartAnswer {
@@ -61,7 +63,7 @@ export class Starter {
   }
 
   async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
-    const fingerprint = fingerprintOf(spec);
+    const fingerprint = fingerprintOf(spec, this.options.fingerprintKey);
     const claim = claimOf(owner, spec);
     if (claim === undefined)
       return { process: await this.launch(owner, spec, fingerprint), attached: false };
@@ -212,8 +214,8 @@ class LateListener implements ChildListener {
 }
 
 function claimOf(owner: Owner, spec: StartSpec): string | undefined {
-  if (spec.key !== undefined) return `${owner}\nkey\n${spec.key}`;
-  return spec.id === undefined ? undefined : `${owner}\nid\n${spec.id}`;
+  if (spec.key !== undefined) return `key ${owner.length}:${owner}${spec.key}`;
+  return spec.id === undefined ? undefined : `id ${owner.length}:${owner}${spec.id}`;
 }
 
 function conflict(spec: StartSpec): HoldfastError {
@@ -225,8 +227,8 @@ function conflict(spec: StartSpec): HoldfastError {
   );
 }
 
-/** Of everything that decides what runs. Environment values are among it, so only the sum is ever kept. */
-function fingerprintOf(spec: StartSpec): string {
+/** Of everything that decides what runs. Environment values are among it, so only a keyed sum is ever kept. */
+function fingerprintOf(spec: StartSpec, key: Buffer): string {
   const {
     command,
     argv,
@@ -253,7 +255,7 @@ function fingerprintOf(spec: StartSpec): string {
     hardTimeoutMs,
     sorted(labels),
   ];
-  return createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
+  return createHmac('sha256', key).update(JSON.stringify(inputs)).digest('hex');
 }
 
 function sorted(values: Record<string, string> | undefined): [string, string][] {

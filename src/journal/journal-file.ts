@@ -236,11 +236,13 @@ export class JournalFile {
     }
   }
 
+  /** How many segments at the beginning are the head. One that follows a dropped one is not, however small it is. */
   private headSegments(): number {
     let bytes = 0;
+    const first = this.segments[0]?.number ?? 1;
     for (const [index, segment] of this.segments.entries()) {
       bytes += segment.size;
-      if (bytes > this.limits.journalHeadBytes) return index;
+      if (bytes > this.limits.journalHeadBytes || segment.number !== first + index) return index;
     }
     return this.segments.length;
   }

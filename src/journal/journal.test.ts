@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { makeJournal, outputOf, readAll, reopen } from '../../test/support/journals.ts';
 import { MemoryDisk } from '../../test/support/memory-disk.ts';
+import { seeded } from '../../test/support/random.ts';
 import { readPage, readRange } from './reader.ts';
 
 const started = { kind: 'started', body: { pid: 1 } } as const;
@@ -156,6 +157,24 @@ describe('journal', () => {
       offset: headBytes + 777,
     });
     expect(inside.missed?.bytes).toBe((gap?.bytes ?? 0) - 777);
+  });
+
+  it('[J7] the part that is dropped is one, however the output was cut into writes', async () => {
+    for (let seed = 1; seed <= 8; seed += 1) {
+      const random = seeded(seed);
+      const limits = { journalBytes: 1024 * 1024, journalHeadBytes: 256 * 1024 };
+      const { journal } = makeJournal({ limits });
+      for (let sent = 0; sent < 6 * 1024 * 1024;) {
+        const bytes = Buffer.alloc(1 + Math.floor(random() * 90_000), 'x');
+        journal.output('merged', bytes);
+        sent += bytes.length;
+        if (random() < 0.5) await journal.visible();
+      }
+      await journal.visible();
+      const { events, missed } = await readAll(journal);
+      expect(missed).toHaveLength(1);
+      expect(outputOf(events).length + (missed[0]?.bytes ?? 0)).toBe(journal.offset);
+    }
   });
 
   it('[J8] finds a finished journal again from its last record, with everything in it', async () => {

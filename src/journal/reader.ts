@@ -52,12 +52,17 @@ export interface PageRequest {
 /** A page of whole records after event `after`, at most `maxBytes` unless a single record is larger. */
 export async function readPage(journal: Readable, request: PageRequest): Promise<RawPage> {
   const { after, maxBytes } = request;
+  let gone: Source | undefined;
   for (;;) {
     const at = locate(journal.sources(), (source) => source.endSeq > after);
-    if (at === undefined)
+    // Gone twice: not dropped from a living journal, but the whole journal removed while it was read.
+    if (at === undefined || at.source === gone)
       return { records: Buffer.alloc(0), nextAfter: after, nextOffset: journal.visibleOffset };
     const walk = await openWalk(at.source, { key: 'seq', value: after + 1 }, maxBytes);
-    if (walk === 'gone') continue;
+    if (walk === 'gone') {
+      gone = at.source;
+      continue;
+    }
     return collectPage(walk, { ...request, seen: request.offset ?? at.before?.endOffset ?? 0 });
   }
 }
@@ -69,11 +74,15 @@ export async function readRange(
   maxBytes: number,
 ): Promise<FoundBytes | undefined> {
   let wanted = offset;
+  let gone: Source | undefined;
   for (;;) {
     const at = locate(journal.sources(), (source) => source.endOffset > wanted);
-    if (at === undefined) return undefined;
+    if (at === undefined || at.source === gone) return undefined;
     const walk = await openWalk(at.source, { key: 'offset', value: wanted }, maxBytes);
-    if (walk === 'gone') continue;
+    if (walk === 'gone') {
+      gone = at.source;
+      continue;
+    }
     const range = collectBytes(walk, wanted, maxBytes);
     if (range.bytes.length > 0) return { ...range, missedBytes: range.offset - offset };
     // Only a gap or damage stood there: go on behind it.

@@ -10,7 +10,7 @@ import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { connectKeeper } from '../keeper/connect.ts';
-import { openHome } from '../keeper/home.ts';
+import { openHome, type Home } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
@@ -72,11 +72,47 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   refuseUnsafeBind(address, options);
   const home = openHome(options.home);
   const socket = socketPath(options.socket, home.folder);
-  const lock = socket === join(home.folder, SOCKET_NAME) ? takeServerLock(home.folder) : undefined;
+  const held = new Held();
+  try {
+    const ours = socket === join(home.folder, SOCKET_NAME);
+    const lock = ours ? takeServerLock(home.folder) : undefined;
+    held.add(() => lock?.release());
+    const server = await open(options, { home, address, socket, held });
+    lock?.note({ pid: process.pid, url: server.url });
+    return server;
+  } catch (error) {
+    await held.release();
+    throw error;
+  }
+}
+
+/** What a server holds, given back in the opposite order. */
+class Held {
+  private readonly releases: (() => Promise<void> | void)[] = [];
+
+  add(release: () => Promise<void> | void): void {
+    this.releases.push(release);
+  }
+
+  async release(): Promise<void> {
+    for (const release of this.releases.splice(0).toReversed()) await release();
+  }
+}
+
+interface Place {
+  readonly home: Home;
+  readonly address: string;
+  readonly socket: string | undefined;
+  readonly held: Held;
+}
+
+async function open(options: ServerOptions, place: Place): Promise<RunningServer> {
+  const { home, address, socket, held } = place;
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock);
   const { env, keeperArgs = [] } = options;
   const host = steadyHost(() => connectKeeper({ home: home.folder, env, keeperArgs }));
+  held.add(() => host.close());
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const router = new Router(routesOf(options, { host, clock, metrics }));
@@ -100,6 +136,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     access,
   };
   const tcp = createDoor({ ...door, kind: 'tcp' });
+  held.add(() => closeDoor(tcp));
   const port = await listenTcp(tcp, options.port ?? 0, address);
   for (const name of hostNames(address)) hosts.add(`${name}:${port}`);
   const isPrivate = socket !== undefined && resolve(socket, '..') === home.folder;
@@ -107,11 +144,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     socket === undefined
       ? undefined
       : createDoor({ ...door, kind: isPrivate ? 'private' : 'socket' });
-  if (unix && socket !== undefined) await listenUnix(unix, socket);
-  const url = `http://${bracketed(address)}:${port}`;
-  lock?.note({ pid: process.pid, url });
+  if (unix && socket !== undefined) {
+    await listenUnix(unix, socket);
+    held.add(() => rmSync(socket, { force: true }));
+    held.add(() => closeDoor(unix));
+  }
   return {
-    url,
+    url: `http://${bracketed(address)}:${port}`,
     socket,
     tokenFile: tokens.adminFile,
     keeperPid: keeper.pid,
@@ -119,12 +158,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     version: VERSION,
     host,
     routes: router.routes,
-    close: async () => {
-      await Promise.all([tcp, unix].map((server) => closeDoor(server)));
-      await host.close();
-      if (socket !== undefined) rmSync(socket, { force: true });
-      lock?.release();
-    },
+    close: () => held.release(),
   };
 }
 
@@ -201,8 +235,7 @@ async function listenUnix(server: HttpServer, path: string): Promise<void> {
   }
 }
 
-function closeDoor(server: HttpServer | undefined): Promise<void> {
-  if (!server) return Promise.resolve();
+function closeDoor(server: HttpServer): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();

@@ -623,6 +623,23 @@ describeHosts((make) => {
     });
   });
 
+  it('[H36] removing a process while its output is being read ends the reading and nothing else', async () => {
+    const api = await make();
+    for (const bytes of [1000, 5_000_000]) {
+      const id = await startProcess(api, { command: `yes | head -c ${bytes}` });
+      await waitFor(api, id, closed);
+      const reading = Promise.allSettled([
+        pages(api, id),
+        api.text(OWNER, { id }),
+        api.search(OWNER, { id, pattern: 'never' }),
+      ]);
+      await api.remove(OWNER, { id, force: true });
+      await reading;
+      expect((await failure(api.get(OWNER, { id }))).code).toBe('not_found');
+    }
+    expect((await api.health(OWNER, {})).live).toBe(0);
+  });
+
   describe('completions', () => {
     it('[H34] tells each end once per subscriber until it is acknowledged, and never after', async () => {
       const api = await make();

@@ -62,7 +62,7 @@ async function followThroughCuts(path: string, random: () => number): Promise<Fr
 
 describe('following a process', () => {
   it('[API20] one event per event of the journal, its number as id, and an end', async () => {
-    const id = await client.run({ command: "echo straße; printf '\\377'; exit 9" });
+    const id = await client.run({ command: "printf 'straße\\n\\377'; exit 9" });
     const frames = await client.frames(`/v1/processes/${id}/follow`);
     const events = eventData(frames);
     expect(events.map(({ kind }) => kind)).toEqual(['started', 'output', 'exited', 'closed']);
@@ -212,7 +212,7 @@ describe('following a process', () => {
       const resumed = await reader.frames(path, {
         headers: { 'last-event-id': told[0]?.id ?? '' },
       });
-      expect(resumed.filter(({ event }) => event === 'missed')).toEqual([]);
+      expect(resumed.filter(({ event }) => event === 'missed')).toEqual(told.slice(1));
       const { bytes, headers, trailers } = await reader.get(`/v1/processes/${id}/bytes`);
       expect(bytes.equals(outputOf(events))).toBe(true);
       expect(headers['holdfast-missed-bytes']).toBe(String(lost));

@@ -403,7 +403,7 @@ describe('native input', () => {
     const taken = (): number => {
       for (let count = 0; ; count += 1) {
         try {
-          rate.take({ tokenId: 't' });
+          rate.take({ tokenId: 't', admin: false });
         } catch (error) {
           expect((error as HoldfastError).details).toEqual({ retryAfterMs: 20 });
           return count;
