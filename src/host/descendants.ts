@@ -15,6 +15,7 @@ import {
   isAlive,
   type Marker,
   markerOf,
+  markersOf,
   ownChildren,
   type ProcessEntry,
   readEntry,
@@ -113,25 +114,49 @@ function* below(
  * root, children before their parents. What is born meanwhile can be missed: ask again until nothing is found.
  */
 export async function findDescendants(family: Family): Promise<ProcessEntry[]> {
+  const [found = []] = await findFamilies([family]);
+  return found;
+}
+
+/** As `findDescendants`, for many families in one walk. Their markers have one name. */
+export async function findFamilies(families: readonly Family[]): Promise<ProcessEntry[][]> {
   const table = new Table();
   await inTurns(allPids(), (pid) => table.add(readEntry(pid)));
-  const members = new Map<number, ProcessEntry>();
+  const all = families.map((family) => ({ family, members: new Map<number, ProcessEntry>() }));
+  const bySession = grouped(all, ({ family }) => family.rootPid);
+  const byMarker = grouped(all, ({ family }) => family.marker.value);
   for (const entry of table.entries) {
-    if (isInSession(family, entry)) table.collect(entry, members);
+    for (const { family, members } of bySession.get(entry.session) ?? []) {
+      if (isInSession(family, entry)) table.collect(entry, members);
+    }
   }
+  const name = families[0]?.marker.name ?? '';
   let unsure = table.entries;
   for (let turn = 0; unsure.length > 0 && turn < maxUnsureTurns; turn += 1) {
-    const looked = unsure.filter((entry) => !members.has(entry.pid));
     const stillUnsure: ProcessEntry[] = [];
-    await inTurns(looked, (entry) => {
-      const marker = markerOf(entry.pid, family.marker);
-      if (marker === 'same') table.collect(entry, members);
-      if (marker === 'unknown') stillUnsure.push(entry);
+    await inTurns(unsure, (entry) => {
+      const values = markersOf(entry.pid, name);
+      if (values === 'unknown') stillUnsure.push(entry);
+      else
+        for (const value of values)
+          for (const { members } of byMarker.get(value) ?? []) table.collect(entry, members);
     });
     unsure = stillUnsure;
   }
-  if (family.reapedAtTicks === undefined) members.delete(family.rootPid);
-  return deepestFirst(members);
+  return all.map(({ family, members }) => {
+    if (family.reapedAtTicks === undefined) members.delete(family.rootPid);
+    return deepestFirst(members);
+  });
+}
+
+function grouped<T, Key>(items: readonly T[], keyOf: (item: T) => Key): Map<Key, T[]> {
+  const groups = new Map<Key, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group) group.push(item);
+    else groups.set(keyOf(item), [item]);
+  }
+  return groups;
 }
 
 async function inTurns<T>(items: readonly T[], each: (item: T) => void): Promise<void> {

@@ -16,6 +16,7 @@ import { Journal } from '../journal/journal.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
 import type { Ending, ProcessFacts } from './facts.ts';
 import { InputLedger } from './input-ledger.ts';
+import { loadPosix } from './posix.ts';
 import { nowTicks } from './proc-table.ts';
 
 /** What the host is told, besides what the journal says. */
@@ -120,7 +121,7 @@ export class HeldProcess implements ChildListener {
   exited(status: ExitStatus): void {
     const { clock, watcher } = this.setting;
     this.rootAlive = false;
-    this.reapedAtTicks = nowTicks();
+    this.reapedAtTicks = loadPosix()?.bootTicks() ?? nowTicks();
     this.exitedUs = clock.nowUs();
     const known = { outcome: this.outcomeOf(status), exitedAtMs: clock.wallMs() };
     this.known = known;
@@ -129,7 +130,8 @@ export class HeldProcess implements ChildListener {
       this.outcome = known.outcome;
       this.exitedAtMs = known.exitedAtMs;
       this.wake();
-      watcher.exited(this);
+      // When whoever waits for the exit has been answered.
+      setImmediate(() => watcher.exited(this));
     });
     this.closeIfDone();
   }

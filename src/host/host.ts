@@ -161,6 +161,10 @@ export class Host implements HostApi {
 
   async wait(owner: Owner, input: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']> {
     const { waits, mode = 'first', timeoutMs } = this.params('wait', input);
+    await this.house.startsUnderWay(
+      owner,
+      waits.map(({ id }) => id),
+    );
     const found = waits.map((wait) => ({
       process: this.house.registry.find(owner, wait.id),
       for: wait.for,
@@ -241,20 +245,25 @@ export class Host implements HostApi {
     return this.house.registry.find(owner, target.id);
   }
 
-  private async park<T>(wait: () => Promise<T>): Promise<T> {
+  /** Not async, and both its ends made once: a suspended function costs a parked wait half a kilobyte. */
+  private park<T>(wait: () => Promise<T>): Promise<T> {
     if (this.parkedWaits >= this.house.limits.parkedWaits) {
-      throw new HoldfastError(
-        'limit_reached',
-        `${this.parkedWaits} callers are waiting, which is the limit "parkedWaits".`,
-      );
+      const problem = `${this.parkedWaits} callers are waiting, which is the limit "parkedWaits".`;
+      return Promise.reject(new HoldfastError('limit_reached', problem));
     }
     this.parkedWaits += 1;
-    try {
-      return await wait();
-    } finally {
-      this.parkedWaits -= 1;
-    }
+    return wait().then(this.waited, this.waitFailed) as Promise<T>;
   }
+
+  private readonly waited = (value: unknown): unknown => {
+    this.parkedWaits -= 1;
+    return value;
+  };
+
+  private readonly waitFailed = (error: unknown): never => {
+    this.parkedWaits -= 1;
+    throw error;
+  };
 }
 
 export type { HostOptions };

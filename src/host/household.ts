@@ -63,7 +63,7 @@ export class Household {
     const clock = (this.clock = options.clock ?? systemClock);
     const limits = (this.limits = { ...defaultLimits, ...options.limits });
     const disk = options.disk ?? systemDisk;
-    const pool = new BufferPool(BATCH_BYTES, 16);
+    const pool = new BufferPool(BATCH_BYTES, 64);
     const folder = join(options.folder, 'journals');
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     this.report = options.report ?? (() => undefined);
@@ -123,6 +123,11 @@ export class Household {
     return answer;
   }
 
+  /** Resolves when no start of these ids is under way. */
+  async startsUnderWay(owner: Owner, ids: readonly string[]): Promise<void> {
+    for (const id of ids) await this.starter.underWay(owner, id)?.catch(() => undefined);
+  }
+
   signal(process: HeldProcess, request: SignalRequest): Promise<SignalResult> {
     return sendSignal(process, request, {
       clock: this.clock,
@@ -159,6 +164,7 @@ export class Household {
     await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
     for (const process of this.registry.all()) process.abandon();
     this.kin.endStrays();
+    this.starter.close();
     this.syncer.close();
     this.registry.close();
     this.feed.close();
@@ -188,10 +194,14 @@ export class Household {
   }
 
   private closed(process: HeldProcess): void {
-    if (process.journal instanceof Journal) this.syncer.forget(process.journal);
-    process.lighten();
     this.registry.noteClosed(process);
-    this.feed.tidy();
+    // The rest when whoever waits for the end has been answered.
+    setImmediate(() => {
+      if (process.journal instanceof Journal) this.syncer.forget(process.journal);
+      process.lighten();
+      this.feed.tidy();
+      this.starter.prepare();
+    });
   }
 
   private forgotten(process: HeldProcess): void {

@@ -1,12 +1,14 @@
 // Kin: whoever came from a process and is alive, and the moment when nobody is. In a keeper the kernel hands every
 // orphan to us, so settling is told; inside somebody's program it is not, and while someone waits it is looked for.
 
+import { openSync, readSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type { Survivor } from '../protocol/host-api.ts';
 import {
   anyLeft,
   belongsTo,
-  findDescendants,
+  findFamilies,
   groupAlive,
   livingBelow,
   signalGroup,
@@ -20,6 +22,11 @@ import { isListening, listeningPorts, type ListeningPort } from './ports.ts';
 import { loadPosix } from './posix.ts';
 import { childrenOf, commandOf, ownChildren, type ProcessEntry } from './proc-table.ts';
 
+interface Walk {
+  readonly asked: HeldProcess[];
+  readonly done: Promise<ProcessEntry[][]>;
+}
+
 /** How often settling is looked for where nobody tells us. */
 const LOOK_MS = 20;
 
@@ -29,6 +36,12 @@ export class Kin {
   /** Roots that have not been reaped. */
   private readonly roots = new Map<number, HeldProcess>();
   private readonly unsettled = new Set<HeldProcess>();
+  private nextWalk: Walk | undefined;
+  private walk: Promise<unknown> | undefined;
+  private lookSoon: NodeJS.Immediate | undefined;
+  private childList: number | undefined;
+  /** Room for ten thousand children; more are looked at the long way. */
+  private readonly childText = Buffer.alloc(65_536);
   /** Where nobody tells us: whom the last thorough look found. */
   private readonly lastFound = new WeakMap<HeldProcess, readonly number[]>();
 
@@ -47,13 +60,39 @@ export class Kin {
   exited(process: HeldProcess): void {
     this.roots.delete(process.facts.pid);
     this.unsettled.add(process);
-    // After whoever waits for the exit has been answered.
-    setImmediate(() => this.check(process));
+    // Once for all exits of a turn.
+    this.lookSoon ??= setImmediate(() => {
+      this.lookSoon = undefined;
+      this.checkAll();
+    });
   }
 
   /** Some descendant ended and was reaped. */
   orphanEnded(): void {
-    for (const process of this.unsettled) this.check(process);
+    this.checkAll();
+  }
+
+  private checkAll(): void {
+    // Every living descendant of a dead root hangs below an orphan that came to us: mostly there is none.
+    const alone = this.told && !this.hasOrphans();
+    for (const process of this.unsettled) {
+      if (alone && !process.rootAlive) this.settle(process);
+      else this.check(process);
+    }
+  }
+
+  /** Whether this process has a child that is no root: by one read of the list that `ownChildren` opens each time. */
+  private hasOrphans(): boolean {
+    const { pid } = globalThis.process;
+    try {
+      this.childList ??= openSync(`/proc/self/task/${pid}/children`, 'r');
+    } catch {
+      return true;
+    }
+    const count = readSync(this.childList, this.childText, 0, this.childText.length, 0);
+    if (count === this.childText.length) return true;
+    const listed = this.childText.toString('latin1', 0, count).split(' ');
+    return listed.some((child) => child !== '' && !this.roots.has(Number(child)));
   }
 
   /** Read back from disk: its descendants, if any live, are known only by their marker. */
@@ -76,12 +115,33 @@ export class Kin {
   /** Living descendants, the root not among them, by looking at every process of the machine. */
   async find(process: HeldProcess): Promise<ProcessEntry[]> {
     if (!loadPosix()) return [];
-    const found = await findDescendants(familyOf(process));
+    const found = await this.walkFor(process);
     this.lastFound.set(
       process,
       found.map(({ pid }) => pid),
     );
     return found;
+  }
+
+  /**
+   * One walk over /proc serves everybody who asked before it began, and only one is under way: to end a thousand
+   * processes one by one would be a thousand walks past a thousand processes.
+   */
+  private async walkFor(process: HeldProcess): Promise<ProcessEntry[]> {
+    this.nextWalk ??= this.planWalk();
+    const { asked, done } = this.nextWalk;
+    const index = asked.push(process) - 1;
+    return (await done)[index] ?? [];
+  }
+
+  private planWalk(): Walk {
+    const asked: HeldProcess[] = [];
+    const done = (this.walk ?? nextTurn()).then(() => {
+      this.nextWalk = undefined;
+      return findFamilies(asked.map(familyOf));
+    });
+    this.walk = done.catch(() => undefined);
+    return { asked, done };
   }
 
   /** As `find`, but settles the process when nobody is found. */

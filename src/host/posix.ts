@@ -143,8 +143,16 @@ function bindProcesses({ failing, trying }: Binding) {
   const siginfo = new Int32Array(32);
   const pidWord = 4;
   const status = new Int32Array(1);
+  const clockGettime = failing('int clock_gettime(int clock, void *time)');
+  const CLOCK_BOOTTIME = 7;
+  const time = new BigInt64Array(2);
 
   return {
+    /** Hundredths of a second since boot, the clock of `startTicks` in proc-table.ts. */
+    bootTicks(): number {
+      clockGettime(CLOCK_BOOTTIME, time);
+      return Number(time[0]) * 100 + Math.floor(Number(time[1]) / 1e7);
+    },
     /** Reaps a child that has ended and returns its wait status; undefined while it runs. ECHILD: not ours. */
     wait(pid: number): number | undefined {
       return waitpid(pid, status, WNOHANG) === 0 ? undefined : status[0];

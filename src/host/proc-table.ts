@@ -102,28 +102,34 @@ export function commandOf(pid: number): string {
  * machine that lasts until it is given a processor.
  */
 export function markerOf(pid: number, marker: Marker): 'same' | 'other' | 'none' | 'unknown' {
+  const values = markersOf(pid, marker.name);
+  if (values === 'unknown') return 'unknown';
+  if (values.includes(marker.value)) return 'same';
+  return values.length > 0 ? 'other' : 'none';
+}
+
+/** Every value that the variable has in the environment of a process; "unknown" as above. */
+export function markersOf(pid: number, name: string): readonly string[] | 'unknown' {
   for (let look = 0; look < maxBlankLooks; look += 1) {
     const environment = read(`/proc/${pid}/environ`);
-    if (environment === undefined) return 'none';
-    if (environment.length > 0) return markerIn(environment, marker);
+    if (environment === undefined) return [];
+    if (environment.length > 0) return valuesIn(environment, name);
     const entry = readEntry(pid);
-    if (!isAlive(entry) || entry.isKernelThread) return 'none';
-    if (!entry.isBlank) return markerIn(read(`/proc/${pid}/environ`) ?? environment, marker);
+    if (!isAlive(entry) || entry.isKernelThread) return [];
+    if (!entry.isBlank) return valuesIn(read(`/proc/${pid}/environ`) ?? environment, name);
   }
   return 'unknown';
 }
 
-function markerIn(environment: Buffer, { name, value }: Marker): 'same' | 'other' | 'none' {
-  const wanted = Buffer.from(`${name}=${value}\0`);
-  let found: 'other' | 'none' = 'none';
-  let at = environment.indexOf(`${name}=`);
-  while (at >= 0) {
-    const whole = at === 0 || environment[at - 1] === 0;
-    if (whole && environment.subarray(at, at + wanted.length).equals(wanted)) return 'same';
-    if (whole) found = 'other';
-    at = environment.indexOf(`${name}=`, at + 1);
+function valuesIn(environment: Buffer, name: string): string[] {
+  const values: string[] = [];
+  const start = `${name}=`;
+  for (let at = environment.indexOf(start); at >= 0; at = environment.indexOf(start, at + 1)) {
+    if (at > 0 && environment[at - 1] !== 0) continue;
+    const end = environment.indexOf(0, at);
+    values.push(environment.toString('utf8', at + start.length, end < 0 ? undefined : end));
   }
-  return found;
+  return values;
 }
 
 /** Hundredths of a second since boot, on the clock of `startTicks`. */

@@ -16,7 +16,14 @@ export function checkPlan(plan: LaunchPlan): void {
   checkString('file', plan.file);
   checkString('cwd', plan.cwd);
   for (const [index, value] of plan.argv.entries()) checkString(`argv[${index}]`, value);
-  for (const entry of plan.env) checkString(variableName(entry), entry);
+  for (const entry of plan.env) {
+    if (isSuspicious(entry)) checkString(variableName(entry), entry);
+  }
+}
+
+function isSuspicious(value: string): boolean {
+  // One UTF-16 unit is at most three bytes of UTF-8.
+  return value.length * 3 >= maxStringBytes || value.includes('\0');
 }
 
 function checkString(field: string, value: string): void {

@@ -43,6 +43,12 @@ export interface StartAnswer {
   readonly attached: boolean;
 }
 
+/** A journal that belongs to no process yet. Left behind by a killed keeper it is empty, and removed. */
+interface Spare {
+  readonly serial: string;
+  readonly journal: Journal;
+}
+
 interface PendingStart {
   readonly fingerprint: string;
   readonly done: Promise<HeldProcess>;
@@ -54,6 +60,8 @@ export class Starter {
   private readonly pending = new Map<string, PendingStart>();
   private readonly bootId = readBootId();
   private readonly surroundings: StartSurroundings;
+  private spare: Spare | undefined;
+  private closed = false;
 
   constructor(options: StarterOptions) {
     this.options = options;
@@ -63,10 +71,11 @@ export class Starter {
   }
 
   async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
-    const fingerprint = fingerprintOf(spec, this.options.fingerprintKey);
     const claim = claimOf(owner, spec);
+    // An id that the host gives is never asked for again by a start.
     if (claim === undefined)
-      return { process: await this.launch(owner, spec, fingerprint), attached: false };
+      return { process: await this.launch(owner, spec, ''), attached: false };
+    const fingerprint = fingerprintOf(spec, this.options.fingerprintKey);
     for (;;) {
       const known = this.known(owner, spec, fingerprint);
       if (known) return { process: known, attached: true };
@@ -77,6 +86,11 @@ export class Starter {
       // When the first start fails its claim is free again, and this one takes its place.
       await pending.done.catch(() => undefined);
     }
+  }
+
+  /** The start of this id that is under way: whoever chose the id may name it before the start is answered. */
+  underWay(owner: Owner, id: string): Promise<unknown> | undefined {
+    return this.pending.get(claimOf(owner, { id }) ?? '')?.done;
   }
 
   private known(owner: Owner, spec: StartSpec, fingerprint: string): HeldProcess | undefined {
@@ -113,12 +127,54 @@ export class Starter {
         `${limits.liveCount} processes are running, which is the limit "liveCount".`,
       );
     }
-    const serial = randomId();
-    const plan = launchPlan(spec, this.surroundings, serial);
-    const journal = this.openJournal(serial);
+    const { serial, journal } = this.takeSpare();
+    const plan = this.plan(spec, serial, journal);
     const process = await this.startChild({ owner, spec, fingerprint, serial, plan, journal });
     registry.add(process);
     return process;
+  }
+
+  /**
+   * The journal of the next start. To make a file costs as much as to start a program, and more on ext4 where files
+   * are deleted all the time; so it is made when a process has closed, and nobody waits.
+   */
+  prepare(): void {
+    if (this.spare || this.closed) return;
+    try {
+      this.spare = this.newSpare();
+    } catch {
+      // The next start tries again, and tells.
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.spare?.journal.remove();
+    this.spare = undefined;
+  }
+
+  private takeSpare(): Spare {
+    const { spare } = this;
+    this.spare = undefined;
+    return spare ?? this.newSpare();
+  }
+
+  private newSpare(): Spare {
+    const serial = randomId();
+    return { serial, journal: this.openJournal(serial) };
+  }
+
+  private plan(spec: StartSpec, serial: string, journal: Journal): LaunchPlan {
+    try {
+      const plan = launchPlan(spec, this.surroundings, serial);
+      journal.begin();
+      return plan;
+    } catch (error) {
+      // A refused start has used nothing: the next one can have it.
+      if (this.spare) journal.remove();
+      else this.spare = { serial, journal };
+      throw error instanceof HoldfastError ? error : storageError(error);
+    }
   }
 
   private openJournal(serial: string): Journal {

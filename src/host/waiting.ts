@@ -14,7 +14,7 @@ export interface WaitRequest {
   readonly signal: AbortSignal | undefined;
 }
 
-export async function waitFor(request: WaitRequest, tools: ConditionTools): Promise<WaitResult> {
+export function waitFor(request: WaitRequest, tools: ConditionTools): Promise<WaitResult> {
   let wake = (): void => undefined;
   const parts = request.waits.map(
     (wait) => new ProcessWait(wait.process, wait.for, tools, () => wake()),
@@ -24,17 +24,19 @@ export async function waitFor(request: WaitRequest, tools: ConditionTools): Prom
     const stops = parts.map((part) => part.process.onChange(now));
     return () => {
       for (const stop of stops) stop();
-      for (const part of parts) part.stop();
     };
   };
   const check = (): Met[] | undefined => verdictOf(parts, request.mode);
   const { timeoutMs, signal } = request;
-  try {
-    const met = await waitUntil(check, { clock: tools.clock, timeoutMs, signal, subscribe });
-    return { met: met ?? [], timedOut: met === undefined };
-  } finally {
+  const ended = (): void => {
     for (const part of parts) part.stop();
-  }
+  };
+  const options = { clock: tools.clock, timeoutMs, signal, subscribe, ended };
+  return waitUntil(check, options).then(resultOf);
+}
+
+function resultOf(met: Met[] | undefined): WaitResult {
+  return { met: met ?? [], timedOut: met === undefined };
 }
 
 function verdictOf(parts: readonly ProcessWait[], mode: 'first' | 'all'): Met[] | undefined {

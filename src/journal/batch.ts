@@ -58,7 +58,8 @@ export class Batch {
   /** Begins an output event; `extend` gives it its bytes. */
   openOutput(stamp: EventStamp, kind: number, stream: number): void {
     this.seal();
-    writeHeader(this.buffer, this.used, { ...stamp, kind, stream });
+    const { seq, offset, atUs, wallMs } = stamp;
+    writeHeader(this.buffer, this.used, { kind, stream, seq, offset, atUs, wallMs });
     this.openAt = this.used;
     this.openStream = stream;
     this.used += HEADER_BYTES;

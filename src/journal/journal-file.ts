@@ -190,7 +190,8 @@ export class JournalFile {
     if (this.segments.length - 1 <= index) return 0;
     const [dropped] = this.segments.splice(index, 1);
     if (dropped === undefined) return 0;
-    this.removeSegment(dropped);
+    this.place.usage.add(-dropped.size);
+    this.place.disk.removeSoon(dropped.path);
     return dropped.size;
   }
 

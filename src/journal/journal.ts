@@ -47,7 +47,7 @@ export class Journal {
   private readonly outbox: Outbox;
   private readonly usage: DiskUsage;
   private readonly clock: Clock;
-  private readonly originUs: number;
+  private originUs: number;
   private readonly maxEventBytes: number;
   private readonly growthListeners = new Set<() => void>();
   private ended = false;
@@ -79,6 +79,11 @@ export class Journal {
    */
   open(): void {
     this.file.openSegment(this.seq + 1, this.offset);
+  }
+
+  /** It is taken into use: time counts from here, and a disk that refuses is noticed now. */
+  begin(): void {
+    this.originUs = this.clock.nowUs();
     if (this.usage.refusals.count > 0) this.file.probe();
   }
 

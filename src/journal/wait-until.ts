@@ -11,6 +11,8 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
   /** Arranges to be called whenever the condition may have changed; the answer undoes it. */
   readonly subscribe: (wake: () => void) => () => void;
+  /** Called once when the wait is over, however it ended. */
+  readonly ended?: () => void;
 }
 
 /** Resolves with what `check` answers, or with undefined when the time is over. Rejects with `aborted`. */
@@ -18,10 +20,18 @@ export function waitUntil<T>(
   check: () => T | undefined,
   options: WaitOptions,
 ): Promise<T | undefined> {
-  const { clock, timeoutMs, signal, subscribe } = options;
-  if (signal?.aborted) return Promise.reject(aborted());
-  const met = check();
-  if (met !== undefined || timeoutMs === 0) return Promise.resolve(met);
+  const { clock, timeoutMs, signal, subscribe, ended } = options;
+  try {
+    if (signal?.aborted) throw aborted();
+    const met = check();
+    if (met !== undefined || timeoutMs === 0) {
+      ended?.();
+      return Promise.resolve(met);
+    }
+  } catch (error) {
+    ended?.();
+    return Promise.reject(error as Error);
+  }
   return new Promise((resolve, reject) => {
     let settled = false;
     const finish = (settle: () => void): void => {
@@ -30,6 +40,7 @@ export function waitUntil<T>(
       unsubscribe();
       cancelTimer?.();
       signal?.removeEventListener('abort', giveUp);
+      ended?.();
       settle();
     };
     const giveUp = (): void => finish(() => reject(aborted()));

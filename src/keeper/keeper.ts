@@ -103,12 +103,44 @@ interface ConnectionEvents {
   readonly gone: () => void;
 }
 
+/**
+ * Stands for an AbortSignal, of which this house uses the four members below: a real one, its controller and its
+ * listeners cost a parked wait a kilobyte.
+ */
+class Cancellation {
+  aborted = false;
+  private readonly listeners: (() => void)[] = [];
+
+  get signal(): AbortSignal {
+    return this as unknown as AbortSignal;
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    const index = this.listeners.indexOf(listener);
+    if (index >= 0) this.listeners.splice(index, 1);
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) throw new HoldfastError('aborted', 'The caller stopped waiting.');
+  }
+
+  abort(): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    for (const listener of this.listeners.splice(0)) listener();
+  }
+}
+
 class Connection {
   private readonly socket: Socket;
   private readonly host: HostApi;
   private readonly events: ConnectionEvents;
   private readonly reader = new FrameReader();
-  private readonly running = new Map<number, AbortController>();
+  private readonly running = new Map<number, Cancellation>();
   private makingLarge = 0;
   private readonly turnWaiters: (() => void)[] = [];
 
@@ -151,22 +183,27 @@ class Connection {
 
   private handle(message: Request | Cancel): void {
     if ('cancel' in message) this.running.get(message.cancel)?.abort();
-    else void this.run(message);
+    else this.run(message);
   }
 
-  private async run(request: Request): Promise<void> {
-    const { id } = request;
-    const cancellation = new AbortController();
+  private run(request: Request): void {
+    const { id, op } = request;
+    const cancellation = new Cancellation();
     this.running.set(id, cancellation);
+    // Without the request itself, which would be kept for as long as its answer takes.
+    void this.answer(id, op, this.perform(request, cancellation.signal));
+  }
+
+  private async answer(id: number, op: Request['op'], result: Promise<unknown>): Promise<void> {
     let answer: Answer;
     try {
-      answer = { id, result: await this.perform(request, cancellation.signal) };
+      answer = { id, result: await result };
     } catch (error) {
       answer = { id, error: toErrorShape(error) };
     }
     this.running.delete(id);
     if (!this.socket.destroyed) this.send(answer);
-    if (request.op === 'stop') await this.events.stop();
+    if (op === 'stop') await this.events.stop();
   }
 
   private perform(request: Request, signal: AbortSignal): Promise<unknown> {

@@ -32,10 +32,22 @@ export interface RecordHeader {
 export function writeHeader(into: Buffer, at: number, header: RecordHeader): void {
   into[at + 8] = header.kind;
   into[at + 9] = header.stream;
-  into.writeUIntLE(header.seq, at + 10, 6);
-  into.writeUIntLE(header.offset, at + 16, 6);
-  into.writeUIntLE(Math.max(0, header.atUs), at + 22, 6);
-  into.writeUIntLE(Math.max(0, header.wallMs), at + 28, 6);
+  writeU48(into, at + 10, header.seq);
+  writeU48(into, at + 16, header.offset);
+  writeU48(into, at + 22, Math.max(0, header.atUs));
+  writeU48(into, at + 28, Math.max(0, header.wallMs));
+}
+
+/** By hand: Node's own checks its arguments each time, and this is done for every piece of output. */
+function writeU48(into: Buffer, at: number, value: number): void {
+  const high = Math.floor(value / 2 ** 32);
+  const low = value - high * 2 ** 32;
+  into[at] = low;
+  into[at + 1] = low >>> 8;
+  into[at + 2] = low >>> 16;
+  into[at + 3] = low >>> 24;
+  into[at + 4] = high;
+  into[at + 5] = high >>> 8;
 }
 
 /** Writes length and sum of a record whose header and payload are in place. */

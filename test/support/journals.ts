@@ -47,6 +47,7 @@ export function makeJournal(
     pool: new BufferPool(options.poolBytes ?? 256 * 1024, 4),
   });
   journal.open();
+  journal.begin();
   return { journal, disk, usage };
 }
 

@@ -80,6 +80,10 @@ export class MemoryDisk implements Disk {
     this.files.delete(path);
   }
 
+  removeSoon(path: string): void {
+    this.remove(path);
+  }
+
   get openFiles(): number {
     return this.open.size;
   }
