@@ -123,7 +123,6 @@ function report() {
       what: 'the same, worst of all samples',
       value: worst([...calm, ...underWay], growth),
       unit: 'bytes',
-      under: 32 * MiB,
       note: `${(collected.rss / MiB).toFixed(1)} MiB after a forced collection`,
     }),
     row({

@@ -76,9 +76,10 @@ function folderUse(folder) {
   let bytes = 0;
   let files = 0;
   for (const name of readdirSync(folder)) {
-    files += 1;
-    // Removed meanwhile by retention.
-    bytes += statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
+    // Undefined: removed meanwhile by retention. Empty: the one file that waits for the next start.
+    const size = statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
+    if (size > 0) files += 1;
+    bytes += size;
   }
   return { bytes, files };
 }
