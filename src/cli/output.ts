@@ -7,7 +7,7 @@ import { TerminalText, visible } from './terminal-text.ts';
 export type Sink = 'stdout' | 'stderr';
 
 /** The part of a stream of Node's that is used here. */
-export interface OutputStream {
+interface OutputStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(data: string | Uint8Array): boolean;

@@ -30,7 +30,7 @@ export interface HttpTarget {
 interface Ask {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly query?: Readonly<Record<string, unknown>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
   /** Asking twice would not be the same as asking once. */
@@ -142,7 +142,7 @@ class HttpWire {
     const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));
     const options: RequestOptions = {
       method: ask.method,
-      path: ask.path + queryText(ask.query ?? {}),
+      path: ask.path + queryText(ask.query),
       headers: {
         ...(token !== undefined && { Authorization: `Bearer ${token}` }),
         ...(body && { 'Content-Type': 'application/json', 'Content-Length': body.length }),
@@ -176,11 +176,12 @@ function parse(text: string, status: number): unknown {
   );
 }
 
-function queryText(query: Readonly<Record<string, unknown>>): string {
-  const given = Object.entries(query).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  return given.length === 0 ? '' : `?${new URLSearchParams(given as [string, string][])}`;
+function queryText(query: Ask['query'] = {}): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) given.set(name, String(value));
+  }
+  return given.size === 0 ? '' : `?${given.toString()}`;
 }
 
 function unreachable(error: unknown): HoldfastError {

@@ -26,7 +26,7 @@ export interface ConditionTools {
   listening(process: HeldProcess, port: number | undefined): number | undefined;
 }
 
-export type TextCondition = Extract<Condition, { kind: 'text' | 'pattern' }>;
+type TextCondition = Extract<Condition, { kind: 'text' | 'pattern' }>;
 
 export interface Watch {
   /** The verdict as things stand, or undefined while it is open. */

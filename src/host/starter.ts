@@ -318,7 +318,7 @@ function sorted(values: Record<string, string> | undefined): [string, string][] 
   return Object.entries(values ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-export function storageError(error: unknown): HoldfastError {
+function storageError(error: unknown): HoldfastError {
   const errno = errnoOf(error);
   const full = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG';
   const reason = error instanceof Error ? error.message : String(error);

@@ -85,7 +85,7 @@ async function settled(
 }
 
 /** "int", "INT" and "SIGINT" are the same; "kill" too. Anything else is refused by name. */
-export function signalName(text: string): NodeJS.Signals {
+function signalName(text: string): NodeJS.Signals {
   const upper = text.toUpperCase();
   const name = upper.startsWith('SIG') ? upper : `SIG${upper}`;
   if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals;

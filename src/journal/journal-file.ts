@@ -50,7 +50,7 @@ export interface Stretch {
 const LARGEST_SEGMENT_BYTES = 4 * 1024 * 1024;
 const SMALLEST_SEGMENT_BYTES = 64 * 1024;
 
-export function segmentBytesFor(limits: FileLimits): number {
+function segmentBytesFor(limits: FileLimits): number {
   const share = Math.floor(limits.journalBytes / 16);
   return Math.min(LARGEST_SEGMENT_BYTES, Math.max(SMALLEST_SEGMENT_BYTES, share));
 }

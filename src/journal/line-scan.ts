@@ -26,7 +26,7 @@ export interface LineHit {
   readonly match: string;
 }
 
-export interface Found {
+interface Found {
   readonly index: number;
   readonly length: number;
 }

@@ -46,7 +46,7 @@ export interface UnfinishedJournal {
 }
 
 /** No process began in it: nothing was ever told to anyone, or it is the journal of something else. */
-export interface EmptyJournal {
+interface EmptyJournal {
   readonly kind: 'empty';
   readonly id: string;
   /** Also those in which nothing is readable. */

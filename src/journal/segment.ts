@@ -27,7 +27,7 @@ export interface Mark {
 /** A mark at least this far apart: 64 MiB of journal then cost about 1,000 marks. */
 const MARK_EVERY_BYTES = 64 * 1024;
 
-export const JOURNAL_FORMAT = 1;
+const JOURNAL_FORMAT = 1;
 
 export function segmentName(id: string, number: number): string {
   return `${id}.${String(number).padStart(4, '0')}.hfj`;

@@ -30,7 +30,7 @@ export function waitUntil<T>(
     }
   } catch (error) {
     ended?.();
-    return Promise.reject(error as Error);
+    return Promise.reject(error);
   }
   return new Promise((resolve, reject) => {
     let settled = false;

@@ -25,14 +25,14 @@ export interface StartedBody {
   readonly pid: number;
   readonly [field: string]: unknown;
 }
-export interface InputBody {
+interface InputBody {
   readonly bytes: number;
   /** What was typed, base64; absent when the terminal did not echo or input is not recorded. */
   readonly data?: string;
   readonly writeId?: string;
   readonly eof?: true;
 }
-export interface SignalBody {
+interface SignalBody {
   readonly signal: string;
   readonly by: string;
   /** Process ids beyond the group that were signalled too. */

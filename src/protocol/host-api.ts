@@ -34,7 +34,7 @@ export interface Missed {
   readonly reason: 'limit' | 'storage' | 'damage';
 }
 
-export interface ByteRange {
+interface ByteRange {
   /** Later than asked when something is missing in between. */
   readonly offset: number;
   readonly bytes: Buffer;

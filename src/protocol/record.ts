@@ -116,7 +116,7 @@ export function encodeBody(body: EventBody): { stream: number; payload: Buffer }
   return { stream: 0, payload: Buffer.from(JSON.stringify(body.body)) };
 }
 
-export function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent {
+function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent {
   const { seq, offset, atUs, wallMs } = header;
   const stamp = { seq, offset, atUs, wallMs };
   const kind = kindNames.get(header.kind);

@@ -18,7 +18,7 @@ export interface Exchange {
 }
 
 /** Answers with a value that becomes JSON, or writes the response itself and answers nothing. */
-export type Handler = (exchange: Exchange) => Promise<unknown>;
+type Handler = (exchange: Exchange) => Promise<unknown>;
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';

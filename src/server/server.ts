@@ -64,7 +64,7 @@ export interface RunningServer {
 
 const DEFAULT_ADDRESS = '127.0.0.1';
 /** In the home: whoever can enter that folder needs no token. */
-export const SOCKET_NAME = 'server.sock';
+const SOCKET_NAME = 'server.sock';
 const MAX_BODY_BYTES = 1024 * 1024;
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {

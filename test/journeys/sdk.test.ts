@@ -59,7 +59,7 @@ for (const [name, make] of [
   ['embedded', inProcess],
   ['over HTTP', overHttp],
 ] as const) {
-  describe(name, () => {
+  describe(`the SDK ${name}`, () => {
     it('[T1] run answers with the outcome and the output; a non-zero exit is a value', async () => {
       const holdfast = await make();
       const result = await holdfast.run('echo out; echo err >&2; exit 3');

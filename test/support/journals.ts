@@ -7,7 +7,7 @@ import { EndedJournal } from '../../src/journal/ended-journal.ts';
 import { Journal, type JournalLimits } from '../../src/journal/journal.ts';
 import { DiskUsage } from '../../src/journal/journal-file.ts';
 import { readPage, type Readable } from '../../src/journal/reader.ts';
-import { listJournals, openJournal, type FoundJournal } from '../../src/journal/recovery.ts';
+import { openJournal, type FoundJournal } from '../../src/journal/recovery.ts';
 import { parseSegmentName, type Segment } from '../../src/journal/segment.ts';
 import type { ProcessEvent } from '../../src/protocol/event.ts';
 import type { Missed } from '../../src/protocol/host-api.ts';
@@ -81,14 +81,6 @@ export function reopen(disk: MemoryDisk): { found: FoundJournal; journal: EndedJ
   return opened(
     openJournal({ disk, folder: FOLDER, id: 'p1', numbers: numbers.sort((a, b) => a - b) }),
   );
-}
-
-export function reopenFolder(
-  disk: Disk,
-  folder: string,
-): { found: FoundJournal; journal: EndedJournal } {
-  const numbers = listJournals(folder).get('p1') ?? [];
-  return opened(openJournal({ disk, folder, id: 'p1', numbers }));
 }
 
 function opened(found: FoundJournal): { found: FoundJournal; journal: EndedJournal } {

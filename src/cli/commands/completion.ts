@@ -26,13 +26,12 @@ const scripts: Readonly<Record<string, (names: string) => string>> = {
   else COMPREPLY=($(compgen -W "$(${IDS})" -- "$word")); fi
 }
 complete -F _holdfast holdfast`,
-  zsh: (names) =>
-    `#compdef holdfast
+  zsh: (names) => `#compdef holdfast
 _holdfast() {
   if (( CURRENT == 2 )); then compadd ${names}
-  else compadd \$(${IDS}); fi
+  else compadd $(${IDS}); fi
 }
-compdef _holdfast holdfast`.replaceAll('\\$(', '$('),
+compdef _holdfast holdfast`,
   fish: (names) => `complete -c holdfast -f -n __fish_use_subcommand -a "${names}"
 complete -c holdfast -f -n "not __fish_use_subcommand" -a "(${IDS})"`,
 };
