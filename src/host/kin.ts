@@ -20,7 +20,14 @@ import { MARKER_NAME } from './environment.ts';
 import type { HeldProcess } from './held-process.ts';
 import { isListening, listeningPorts, type ListeningPort } from './ports.ts';
 import { loadPosix } from './posix.ts';
-import { childrenOf, commandOf, ownChildren, type ProcessEntry } from './proc-table.ts';
+import {
+  childrenOf,
+  commandOf,
+  isAlive,
+  ownChildren,
+  readEntry,
+  type ProcessEntry,
+} from './proc-table.ts';
 
 interface Walk {
   readonly asked: HeldProcess[];
@@ -42,6 +49,11 @@ export class Kin {
   private childList: number | undefined;
   /** Room for ten thousand children; more are looked at the long way. */
   private readonly childText = Buffer.alloc(65_536);
+  /**
+   * Sessions that members made for themselves. One that has shed its marker and lost its parents is still known by
+   * the session of the member it came from, as long as it has come to us as an orphan.
+   */
+  private readonly sessions = new WeakMap<HeldProcess, Set<number>>();
   /** Where nobody tells us: whom the last thorough look found. */
   private readonly lastFound = new WeakMap<HeldProcess, readonly number[]>();
 
@@ -116,11 +128,33 @@ export class Kin {
   async find(process: HeldProcess): Promise<ProcessEntry[]> {
     if (!loadPosix()) return [];
     const found = await this.walkFor(process);
-    this.lastFound.set(
-      process,
-      found.map(({ pid }) => pid),
-    );
-    return found;
+    this.noteSessions(process, found);
+    const known = new Set(found.map(({ pid }) => pid));
+    this.lastFound.set(process, [...known]);
+    return [...this.straysOf(process).filter(({ pid }) => !known.has(pid)), ...found];
+  }
+
+  private noteSessions(process: HeldProcess, found: readonly ProcessEntry[]): void {
+    const own = found.filter(({ session }) => session !== process.facts.pid);
+    if (own.length === 0) return;
+    const sessions = this.sessions.get(process) ?? new Set();
+    for (const { session } of own) sessions.add(session);
+    this.sessions.set(process, sessions);
+  }
+
+  /** Orphans that came to us out of a session that a member had made. */
+  private straysOf(process: HeldProcess): ProcessEntry[] {
+    const sessions = this.sessions.get(process);
+    if (!this.told || !sessions) return [];
+    const strays: ProcessEntry[] = [];
+    const line = ownChildren().filter((pid) => !this.roots.has(pid));
+    for (const pid of line) {
+      const entry = readEntry(pid);
+      if (!isAlive(entry) || !sessions.has(entry.session)) continue;
+      strays.push(entry);
+      line.push(...childrenOf(pid));
+    }
+    return strays;
   }
 
   /**
@@ -161,6 +195,12 @@ export class Kin {
     const inGroup = process.rootAlive ? found.filter((entry) => entry.group === pid) : [];
     const others = found.filter((entry) => !inGroup.includes(entry));
     const reached = posix ? signalMembers(posix, familyOf(process), others, signal) : [];
+    const isStray = (each: number): boolean =>
+      this.straysOf(process).some((stray) => stray.pid === each);
+    for (const { pid: each } of posix ? others : []) {
+      if (reached.includes(each) || !posix) continue;
+      if (signalPid(posix, each, signal, isStray) === 'sent') reached.push(each);
+    }
     if (!process.rootAlive || !signalGroup(pid, signal)) return reached;
     return [pid, ...inGroup.map((entry) => entry.pid), ...reached];
   }
@@ -214,7 +254,7 @@ export class Kin {
   private anyoneLeft(process: HeldProcess): boolean {
     if (!loadPosix()) return false;
     const family = familyOf(process);
-    if (this.told) return anyLeft(family, this.roots.keys());
+    if (this.told) return anyLeft(family, this.roots.keys()) || this.straysOf(process).length > 0;
     const found = this.lastFound.get(process) ?? [];
     return groupAlive(family.rootPid) || found.some((pid) => belongsTo(family, pid));
   }
