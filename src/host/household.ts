@@ -85,6 +85,7 @@ export class Household {
       limits,
       usage,
       forgotten: (process) => this.forgotten(process),
+      look: (process) => this.kin.check(process),
     });
     this.syncer = new Syncer(clock, this.report);
     const feedUsage = new DiskUsage(Infinity, () => undefined, usage.refusals);

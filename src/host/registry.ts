@@ -15,6 +15,8 @@ export interface RegistryOptions {
   readonly limits: Limits;
   readonly usage: DiskUsage;
   readonly forgotten: (process: HeldProcess) => void;
+  /** Looks whether a process has settled. */
+  readonly look: (process: HeldProcess) => void;
 }
 
 /** When a process that is due but not settled is looked at again. */
@@ -123,6 +125,8 @@ export class Registry {
     const { limits, usage } = this.options;
     for (const process of this.closed) {
       if (this.closed.size <= limits.closedCount && usage.bytes <= limits.totalBytes) break;
+      // It may have settled without anybody having looked since.
+      if (!process.settled) this.options.look(process);
       if (process.settled) this.forget(process);
     }
     if (usage.bytes > limits.totalBytes) this.shrinkLive();
