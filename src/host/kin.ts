@@ -56,6 +56,7 @@ export class Kin {
   private readonly sessions = new WeakMap<HeldProcess, Set<number>>();
   /** Where nobody tells us: whom the last thorough look found. */
   private readonly lastFound = new WeakMap<HeldProcess, readonly number[]>();
+  private readonly looking = new WeakSet<HeldProcess>();
 
   private readonly onSettled: (process: HeldProcess) => void;
 
@@ -117,11 +118,27 @@ export class Kin {
     this.unsettled.delete(process);
   }
 
-  /** Looks whether anybody is left, and tells whoever waits if nobody is. */
+  /**
+   * Looks whether anybody is left, and tells whoever waits if nobody is. Where nobody tells us, one that made a session
+   * of its own is seen only by a look at the whole machine, which takes a moment: nothing is settled without it.
+   */
   check(process: HeldProcess): void {
     if (process.settled || process.rootAlive) return;
     if (this.anyoneLeft(process)) return;
-    this.settle(process);
+    if (this.told || !loadPosix()) this.settle(process);
+    else void this.lookEverywhere(process);
+  }
+
+  private async lookEverywhere(process: HeldProcess): Promise<void> {
+    if (this.looking.has(process)) return;
+    this.looking.add(process);
+    try {
+      await this.survivors(process);
+    } catch {
+      // The machine could not be looked at (no descriptor left): not known to be settled, and looked at again.
+    } finally {
+      this.looking.delete(process);
+    }
   }
 
   /** Living descendants, the root not among them, by looking at every process of the machine. */

@@ -72,7 +72,10 @@ export class Registry {
   }
 
   noteSettled(process: HeldProcess): void {
-    if (this.closed.has(process)) this.setTimer(this.expiresUs(process));
+    if (!this.closed.has(process)) return;
+    this.setTimer(this.expiresUs(process));
+    // It may have been spared only because somebody of it lived.
+    this.keepBounds();
   }
 
   all(): Iterable<HeldProcess> {

@@ -601,6 +601,8 @@ describeHosts((make) => {
       for (let index = 0; index < 6; index += 1) {
         const id = await startProcess(api, { command: `echo ${index}`, key: `key-${index}` });
         await waitFor(api, id, closed);
+        // What has left somebody behind is kept: it is by its process that he is found.
+        await waitFor(api, id, { kind: 'settled' });
         ids.push(id);
       }
       const { processes } = await api.list(OWNER, {});
