@@ -6,6 +6,8 @@ import * as fs from 'node:fs';
 export interface Disk {
   /** A new file for appending and reading, 0600; fails when it exists. */
   create(path: string): number;
+  /** The same in the background: on ext4, where files are removed all the time, it takes as long as to start a program. */
+  createSoon(path: string): Promise<number>;
   openRead(path: string): number;
   /** Returns how much was taken, which on a full disk can be less than asked, without an error. */
   writeSync(fd: number, bytes: Buffer): number;
@@ -23,10 +25,15 @@ export interface Disk {
   removeSoon(path: string): void;
 }
 
+const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
+const NEW_FILE = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW;
+
 export const systemDisk: Disk = {
-  create(path) {
-    const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
-    return fs.openSync(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  create: (path) => fs.openSync(path, NEW_FILE, 0o600),
+  createSoon(path) {
+    return new Promise((resolve, reject) => {
+      fs.open(path, NEW_FILE, 0o600, (error, fd) => (error ? reject(error) : resolve(fd)));
+    });
   },
   openRead: (path) => fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW),
   writeSync: (fd, bytes) => fs.writeSync(fd, bytes),
@@ -62,7 +69,13 @@ export const systemDisk: Disk = {
     });
   },
   close: (fd) => fs.closeSync(fd),
-  remove: (path) => fs.rmSync(path, { force: true }),
+  remove(path) {
+    try {
+      fs.unlinkSync(path);
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+    }
+  },
   removeSoon: (path) => fs.unlink(path, () => undefined),
 };
 

@@ -42,7 +42,7 @@ export class Children {
   }
 
   /** Nothing is told to the listener before this has returned. */
-  start(plan: LaunchPlan, listener: ChildListener): Child | Promise<Child> {
+  start(plan: LaunchPlan, listener: ChildListener): Promise<Child> {
     const told = this.withCause(listener);
     if (!this.tools) return startNodeChild(plan, told);
     return plan.streams === 'pty'

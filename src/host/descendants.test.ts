@@ -48,12 +48,12 @@ interface Started {
 const families: Started[] = [];
 
 /** Starts a shell with a marker of its own. */
-function start(script: string, options: Partial<LaunchPlan> = {}): Started {
+async function start(script: string, options: Partial<LaunchPlan> = {}): Promise<Started> {
   serial += 1;
   const marker = { name: 'HOLDFAST_PROCESS', value: `test-${process.pid}-${serial}` };
   const plan = shellPlan(script, { stdin: 'pipe', ...options });
   const begin = plan.streams === 'pty' ? startPtyChild : startPipeChild;
-  const { child, recorder } = nursery.start(begin, {
+  const { child, recorder } = await nursery.start(begin, {
     ...plan,
     env: [...plan.env, `${marker.name}=${marker.value}`],
   });
@@ -76,7 +76,7 @@ const escape = (command: string) => `(setsid sh -c 'echo $$; exec ${command}' &)
 
 describe('who belongs', () => {
   test('[D2] a process that left by setsid and a double fork is found by its marker and killed by pidfd', async () => {
-    const started = start(`${escape('sleep 1000')}; echo ready; exit 0`);
+    const started = await start(`${escape('sleep 1000')}; echo ready; exit 0`);
     await started.recorder.until(
       () =>
         pidsIn(started.recorder).some((pid) => pid > 0) &&
@@ -93,9 +93,12 @@ describe('who belongs', () => {
   });
 
   test('[D3] members of the session in groups of their own are found, and whoever shed its marker below them', async () => {
-    const started = start('set -m; sleep 1000 & env -i setsid -w sleep 1000 & echo ready; read x', {
-      streams: 'pty',
-    });
+    const started = await start(
+      'set -m; sleep 1000 & env -i setsid -w sleep 1000 & echo ready; read x',
+      {
+        streams: 'pty',
+      },
+    );
     await started.recorder.printed('ready');
     const outside = (entry: ProcessEntry) => entry.session !== started.pid;
     let found = await findDescendants(started.family);
@@ -112,7 +115,7 @@ describe('who belongs', () => {
 
   test('[D3] children come before their parents, and one proven only by its parent is reached with it', async () => {
     // The inner shell leaves session and marker behind; only its parent says whose it is.
-    const started = start(
+    const started = await start(
       `sh -c 'env -i setsid -w /bin/sh -c "echo \\$\\$; exec sleep 1000"; true'; true`,
     );
     await started.recorder.printed('\n');
@@ -127,7 +130,7 @@ describe('who belongs', () => {
   });
 
   test('[D3] a value that only begins like the marker is another marker', async () => {
-    const started = start('echo ready; read x');
+    const started = await start('echo ready; read x');
     await started.recorder.printed('ready');
     const { family } = started;
     const shorter = {
@@ -141,7 +144,7 @@ describe('who belongs', () => {
 
   test('[D9] a process is found by its marker from the moment in which it was started, 100 times', async () => {
     for (let run = 0; run < 100; run += 1) {
-      const started = start('read x');
+      const started = await start('read x');
       // The numbers prove nothing here: only the marker counts.
       const found = await findDescendants({ ...started.family, reapedAtTicks: 0 });
       expect(found.map(({ pid }) => pid)).toEqual([started.pid]);
@@ -153,7 +156,7 @@ describe('who belongs', () => {
 
   test('[D5] a session number proves nothing about who was born after the root was reaped', async () => {
     // To this family the stranger is exactly what a reused number looks like: same session, born later, other marker.
-    const stranger = start('sleep 1000 & echo ready; read x');
+    const stranger = await start('sleep 1000 & echo ready; read x');
     await stranger.recorder.printed('ready');
     const marker = { name: 'HOLDFAST_PROCESS', value: 'somebody-else' };
     const dead: Family = {
@@ -170,7 +173,7 @@ describe('who belongs', () => {
   });
 
   test('[D5] a session number proves who was born before the root was reaped, marker or not', async () => {
-    const started = start('env -i sleep 1000 & echo $!; read x');
+    const started = await start('env -i sleep 1000 & echo $!; read x');
     await started.recorder.printed('\n');
     const child = pidsIn(started.recorder)[0] ?? 0;
     await turnsUntil(
@@ -184,8 +187,8 @@ describe('who belongs', () => {
 
 describe('signals', () => {
   test('[D4] a process that is not ours is held, looked at, and left alone', async () => {
-    const ours = start('read x');
-    const other = start('read x');
+    const ours = await start('read x');
+    const other = await start('read x');
     const verify = (pid: number) => belongsTo(ours.family, pid);
     expect(signalPid(nursery.posix, other.pid, 'SIGKILL', verify)).toBe('not_ours');
     expect(signalPid(nursery.posix, process.pid, 'SIGKILL', verify)).toBe('not_ours');
@@ -196,10 +199,10 @@ describe('signals', () => {
   });
 
   test('[D4] a process that is gone is told as gone, also when it went between the look and the signal', async () => {
-    const started = start('exit 0');
+    const started = await start('exit 0');
     await started.recorder.exit();
     expect(signalPid(nursery.posix, started.pid, 'SIGKILL', () => true)).toBe('gone');
-    const second = start('read x');
+    const second = await start('read x');
     const result = signalPid(nursery.posix, second.pid, 'SIGKILL', () => {
       process.kill(second.pid, 'SIGKILL');
       while (nursery.posix.wait(second.pid) === undefined);
@@ -212,7 +215,7 @@ describe('signals', () => {
     const pidfds = () =>
       Array.from({ length: 64 }, (_, fd) => link(fd)).filter((target) => target.includes('pidfd'))
         .length;
-    const started = start('sleep 1000 & sleep 1000 & echo ready; read x');
+    const started = await start('sleep 1000 & sleep 1000 & echo ready; read x');
     await started.recorder.printed('ready');
     signalMembers(nursery.posix, started.family, await findDescendants(started.family), 'SIGTERM');
     signalPid(nursery.posix, started.pid, 'SIGTERM', () => true);
@@ -225,7 +228,7 @@ describe('signals', () => {
   });
 
   test('[D7] a group is signalled by number, and its end is told', async () => {
-    const started = start('sleep 1000 & sleep 1000 & echo ready; wait');
+    const started = await start('sleep 1000 & sleep 1000 & echo ready; wait');
     await started.recorder.printed('ready');
     expect(groupAlive(started.pid)).toBe(true);
     expect(signalGroup(started.pid, 'SIGKILL')).toBe(true);
@@ -236,11 +239,11 @@ describe('signals', () => {
   });
 
   test('[D8] a stopped process takes KILL at once, and TERM once it is continued', async () => {
-    const killed = start('kill -STOP $$; echo never');
+    const killed = await start('kill -STOP $$; echo never');
     await turnsUntil(() => readEntry(killed.pid)?.state === 'T');
     signalGroup(killed.pid, 'SIGKILL');
     expect(await killed.recorder.done()).toEqual({ signal: 'SIGKILL' });
-    const ended = start('kill -STOP $$; echo never');
+    const ended = await start('kill -STOP $$; echo never');
     await turnsUntil(() => readEntry(ended.pid)?.state === 'T');
     signalGroup(ended.pid, 'SIGTERM');
     expect(readEntry(ended.pid)?.state).toBe('T');
@@ -253,7 +256,9 @@ describe('signals', () => {
 describe('whether anybody is left', () => {
   test('[D1] a zombie is not alive, in a group or alone', async () => {
     // The inner shell is stopped before it can collect its child, which ends as a zombie in the same group.
-    const started = start('sh -c "exec sh -c \'kill -STOP \\$PPID; echo gone\'" & exec sleep 1000');
+    const started = await start(
+      'sh -c "exec sh -c \'kill -STOP \\$PPID; echo gone\'" & exec sleep 1000',
+    );
     await turnsUntil(() => readEntry(started.pid)?.state === 'T');
     await started.recorder.printed('gone');
     await turnsUntil(() => livingBelow(started.family, nursery.reaper.pids()).length === 0);
@@ -261,21 +266,24 @@ describe('whether anybody is left', () => {
   });
 
   test('[D1] a group of zombies is not alive', async () => {
-    const pid = nursery.posix.spawn({ ...shellPlan('exit 0'), stdio: { output: 1, errors: 2 } });
+    const pid = await nursery.posix.spawn({
+      ...shellPlan('exit 0'),
+      stdio: { output: 1, errors: 2 },
+    });
     while (readEntry(pid)?.state !== 'Z');
     expect(() => process.kill(-pid, 0)).not.toThrow();
     expect(groupAlive(pid)).toBe(false);
-    nursery.reaper.register(pid, () => {});
+    nursery.reaper.expect().register(pid, () => {});
     await turnsUntil(() => readEntry(pid) === undefined);
     expect(groupAlive(pid)).toBe(false);
   });
 
   test('[D6] a subreaper knows at the exit whether a descendant is left, without looking at the whole machine', async () => {
-    const alone = start('exit 0');
-    const bystander = start('sleep 1000 & echo ready; read x');
+    const alone = await start('exit 0');
+    const bystander = await start('sleep 1000 & echo ready; read x');
     await bystander.recorder.printed('ready');
     expect(anyLeft(await reaped(alone), nursery.reaper.pids())).toBe(false);
-    const leaving = start(`${escape('sleep 1000')}; sleep 1000 & echo $!; exit 0`);
+    const leaving = await start(`${escape('sleep 1000')}; sleep 1000 & echo $!; exit 0`);
     await leaving.recorder.until(() => pidsIn(leaving.recorder).length === 2);
     const family = await reaped(leaving);
     expect(anyLeft(family, nursery.reaper.pids())).toBe(true);
@@ -292,7 +300,7 @@ describe('whether anybody is left', () => {
   });
 
   test('[D6] what hangs below a living root is known, the root not among it', async () => {
-    const started = start('sh -c "sleep 1000 & echo \\$!; wait" & echo $!; read x');
+    const started = await start('sh -c "sleep 1000 & echo \\$!; wait" & echo $!; read x');
     await started.recorder.until(() => pidsIn(started.recorder).length === 2);
     const below = livingBelow(started.family, nursery.reaper.pids());
     expect(below.toSorted(ascending)).toEqual(pidsIn(started.recorder).toSorted(ascending));

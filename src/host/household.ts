@@ -161,11 +161,11 @@ export class Household {
 
   /** Ends everything that was started and leaves no descendant. */
   async close(): Promise<void> {
+    await this.starter.close();
     const unsettled = Array.from(this.registry.all()).filter((process) => !process.settled);
     await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
     for (const process of this.registry.all()) process.abandon();
     this.kin.endStrays();
-    this.starter.close();
     this.syncer.close();
     this.registry.close();
     this.feed.close();

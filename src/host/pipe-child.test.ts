@@ -40,7 +40,7 @@ describe('completeness', () => {
       const file = join(directory, 'burst');
       writeFileSync(file, content);
       for (let run = 0; run < 50; run += 1) {
-        const { child, recorder } = nursery.start(startPipeChild, planOf(['/bin/cat', file]));
+        const { child, recorder } = await nursery.start(startPipeChild, planOf(['/bin/cat', file]));
         expect(await recorder.done()).toEqual({ code: 0 });
         expect(recorder.bytes('merged').equals(content)).toBe(true);
         child.release();
@@ -51,7 +51,7 @@ describe('completeness', () => {
   test('[P1] two streams arrive whole and apart', async () => {
     const content = numberedLines(200_000);
     writeFileSync(join(directory, 'burst'), content);
-    const { recorder } = pipe('cat burst & cat burst >&2; wait', {
+    const { recorder } = await pipe('cat burst & cat burst >&2; wait', {
       streams: 'separate',
       cwd: directory,
     });
@@ -62,8 +62,10 @@ describe('completeness', () => {
   });
 
   test('[P1] many children at once share one read buffer and mix nothing up', async () => {
-    const runs = Array.from({ length: 40 }, (_, index) =>
-      pipe(`i=0; while [ $i -lt 300 ]; do echo "child ${index} line $i"; i=$((i+1)); done`),
+    const runs = await Promise.all(
+      Array.from({ length: 40 }, (_, index) =>
+        pipe(`i=0; while [ $i -lt 300 ]; do echo "child ${index} line $i"; i=$((i+1)); done`),
+      ),
     );
     for (const [index, { recorder }] of runs.entries()) {
       await recorder.done();
@@ -75,16 +77,18 @@ describe('completeness', () => {
 
 describe('descriptors', () => {
   test('[P3] a child holds 0, 1 and 2 only, whatever else is open', async () => {
-    const others = Array.from({ length: 20 }, (_, index) =>
-      nursery.start(
-        index % 2 ? startPtyChild : startPipeChild,
-        shellPlan('read x', { streams: index % 2 ? 'pty' : 'separate', stdin: 'pipe' }),
+    const others = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        nursery.start(
+          index % 2 ? startPtyChild : startPipeChild,
+          shellPlan('read x', { streams: index % 2 ? 'pty' : 'separate', stdin: 'pipe' }),
+        ),
       ),
     );
     expect(others.length).toBe(20);
     for (const streams of ['merged', 'separate'] as const) {
       for (const stdin of ['none', 'pipe'] as const) {
-        const { recorder } = pipe('ls /proc/$$/fd', { streams, stdin });
+        const { recorder } = await pipe('ls /proc/$$/fd', { streams, stdin });
         await recorder.done();
         expect(recorder.text().trim().split('\n')).toEqual(['0', '1', '2']);
       }
@@ -92,7 +96,7 @@ describe('descriptors', () => {
   });
 
   test('[P4] merged output keeps the order in which it was printed', async () => {
-    const { recorder } = pipe(
+    const { recorder } = await pipe(
       'i=0; while [ $i -lt 2000 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done',
     );
     await recorder.done();
@@ -103,7 +107,9 @@ describe('descriptors', () => {
   test.each(['merged', 'separate'] as const)(
     '[P5] /dev/stderr and /dev/stdout can be opened (%s)',
     async (streams) => {
-      const { recorder } = pipe('echo one > /dev/stdout; echo two > /dev/stderr', { streams });
+      const { recorder } = await pipe('echo one > /dev/stdout; echo two > /dev/stderr', {
+        streams,
+      });
       expect(await recorder.done()).toEqual({ code: 0 });
       expect(recorder.text()).toContain('one\n');
       expect(recorder.text(streams === 'merged' ? 'merged' : 'stderr')).toContain('two\n');
@@ -113,7 +119,7 @@ describe('descriptors', () => {
   test('[P15] a released or finished child leaves no descriptor behind', async () => {
     const before = openDescriptors();
     for (let run = 0; run < 20; run += 1) {
-      const { child, recorder } = pipe('cat', { streams: 'separate', stdin: 'pipe' });
+      const { child, recorder } = await pipe('cat', { streams: 'separate', stdin: 'pipe' });
       if (run % 2) {
         child.endInput();
         await recorder.done();
@@ -126,7 +132,7 @@ describe('descriptors', () => {
   });
 
   test('[P15] nothing is told after release', async () => {
-    const { child, recorder } = pipe('echo a; read x; echo b', { stdin: 'pipe' });
+    const { child, recorder } = await pipe('echo a; read x; echo b', { stdin: 'pipe' });
     await recorder.printed('a');
     child.release();
     await turnsUntil(() => nursery.reaper.pids().length === 0);
@@ -134,7 +140,7 @@ describe('descriptors', () => {
   });
 
   test('[P15] release from inside a call of the listener stops everything at once', async () => {
-    const { child, recorder } = pipe('seq 1 20000', {});
+    const { child, recorder } = await pipe('seq 1 20000', {});
     const told = recorder.output.bind(recorder);
     recorder.output = (stream, bytes) => {
       told(stream, bytes);
@@ -148,9 +154,12 @@ describe('descriptors', () => {
 
 describe('the end', () => {
   test('[P6] an exit is told before the late output of a grandchild, and the end after it', async () => {
-    const { child, recorder } = pipe('exec 3<&0; (read x <&3; echo late) & echo early; exit 3', {
-      stdin: 'pipe',
-    });
+    const { child, recorder } = await pipe(
+      'exec 3<&0; (read x <&3; echo late) & echo early; exit 3',
+      {
+        stdin: 'pipe',
+      },
+    );
     expect(await recorder.exit()).toEqual({ code: 3 });
     expect(recorder.text()).toBe('early\n');
     expect(recorder.told).toEqual(['output', 'exited']);
@@ -161,7 +170,7 @@ describe('the end', () => {
   });
 
   test('[P6] streams that end before the program are told as ended once', async () => {
-    const { child, recorder } = pipe('exec >&- 2>&-; read x', {
+    const { child, recorder } = await pipe('exec >&- 2>&-; read x', {
       stdin: 'pipe',
       streams: 'separate',
     });
@@ -173,13 +182,13 @@ describe('the end', () => {
   });
 
   test('[P7] exit and end come in the same turn when nobody else holds the pipes', async () => {
-    const { recorder } = pipe('seq 1 1000', { streams: 'separate' });
+    const { recorder } = await pipe('seq 1 1000', { streams: 'separate' });
     await recorder.exit();
     expect(recorder.told.filter((what) => what !== 'output').length).toBe(2);
   });
 
   test('[P7] output is delivered before the exit even while reading is paused, and none of it twice', async () => {
-    const { child, recorder } = pipe(
+    const { child, recorder } = await pipe(
       'seq 1 5000; exec 3<&0; (read x <&3; seq 5001 9000) & exit 0',
       { stdin: 'pipe' },
     );
@@ -196,7 +205,7 @@ describe('the end', () => {
   });
 
   test('[P7] a grandchild that never stops printing does not hold the exit back', async () => {
-    const { recorder } = pipe('yes & exit 7');
+    const { recorder } = await pipe('yes & exit 7');
     expect(await recorder.exit()).toEqual({ code: 7 });
     expect(recorder.told.includes('ended')).toBe(false);
     const told = recorder.size;
@@ -204,7 +213,7 @@ describe('the end', () => {
   });
 
   test('[P8] a paused child blocks when its pipe is full, and goes on without a loss', async () => {
-    const { child, recorder } = pipe('echo ready; read x; exec seq 1 100000', {
+    const { child, recorder } = await pipe('echo ready; read x; exec seq 1 100000', {
       stdin: 'pipe',
     });
     await recorder.printed('ready\n');
@@ -220,7 +229,7 @@ describe('the end', () => {
   });
 
   test('[P8] pausing after every chunk, from inside the call, loses nothing', async () => {
-    const { child, recorder } = pipe('seq 1 50000');
+    const { child, recorder } = await pipe('seq 1 50000');
     const told = recorder.output.bind(recorder);
     let pauses = 0;
     recorder.output = (stream, bytes) => {
@@ -246,16 +255,16 @@ describe('the end', () => {
     ['kill -USR1 $$', { signal: 'SIGUSR1' }],
     ['kill -40 $$', { signal: 'SIGRTMIN+6' }],
   ])('[P9] "%s" is told as what it was', async (script, status) => {
-    const { recorder } = pipe(`ulimit -c 0; ${script}`);
+    const { recorder } = await pipe(`ulimit -c 0; ${script}`);
     expect(await recorder.done()).toEqual(status);
   });
 
   test('[P16] a child leads its own session and group, with no signal ignored or blocked', async () => {
-    const { child, recorder } = pipe('exec cat /proc/self/status');
+    const { child, recorder } = await pipe('exec cat /proc/self/status');
     await recorder.exit();
     expect(recorder.text()).toMatch(/^SigBlk:\s0+$/m);
     expect(recorder.text()).toMatch(/^SigIgn:\s0+$/m);
-    const other = pipe('read x', { stdin: 'pipe' });
+    const other = await pipe('read x', { stdin: 'pipe' });
     expect(readEntry(other.child.pid)).toMatchObject({
       group: other.child.pid,
       session: other.child.pid,
@@ -267,7 +276,7 @@ describe('the end', () => {
 describe('input', () => {
   test('[P10] a megabyte of input arrives whole, and the write ends only when it was taken', async () => {
     const content = numberedLines(1_048_576);
-    const { child, recorder } = pipe('read x; echo ready; exec cat', { stdin: 'pipe' });
+    const { child, recorder } = await pipe('read x; echo ready; exec cat', { stdin: 'pipe' });
     let taken = false;
     const writing = child
       .write(Buffer.concat([Buffer.from('go\n'), content]))
@@ -285,7 +294,7 @@ describe('input', () => {
   });
 
   test('[P12] the end of input comes after everything written before', async () => {
-    const { child, recorder } = pipe('cat', { stdin: 'pipe' });
+    const { child, recorder } = await pipe('cat', { stdin: 'pipe' });
     const content = numberedLines(300_000);
     const writing = child.write(content);
     child.endInput();
@@ -296,7 +305,9 @@ describe('input', () => {
   });
 
   test('[P11] a write that nobody will read is refused as stdin_closed, also one that was waiting', async () => {
-    const { child, recorder } = pipe('exec 0<&-; echo closed; exec sleep 1000', { stdin: 'pipe' });
+    const { child, recorder } = await pipe('exec 0<&-; echo closed; exec sleep 1000', {
+      stdin: 'pipe',
+    });
     const waiting = child.write(Buffer.alloc(1_000_000));
     await Promise.all([
       expect(waiting).rejects.toMatchObject({ code: 'stdin_closed' }),
@@ -306,14 +317,14 @@ describe('input', () => {
   });
 
   test('[P11] without a pipe there is nothing to write to, and the null device to read from', async () => {
-    const { child, recorder } = pipe('cat; readlink /proc/$$/fd/0');
+    const { child, recorder } = await pipe('cat; readlink /proc/$$/fd/0');
     await expect(child.write(Buffer.from('x'))).rejects.toMatchObject({ code: 'stdin_closed' });
     await recorder.done();
     expect(recorder.text()).toBe('/dev/null\n');
   });
 
-  test('[P13] a child on pipes has no size and always counts as echoing', () => {
-    const { child } = pipe('read x', { stdin: 'pipe' });
+  test('[P13] a child on pipes has no size and always counts as echoing', async () => {
+    const { child } = await pipe('read x', { stdin: 'pipe' });
     expect(() => child.resize({ cols: 1, rows: 1 })).toThrowError(
       expect.objectContaining({ code: 'not_a_terminal' }),
     );

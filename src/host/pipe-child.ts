@@ -23,18 +23,24 @@ interface Output {
   readonly socket: Socket;
 }
 
-export function startPipeChild(
+export async function startPipeChild(
   plan: LaunchPlan,
   listener: ChildListener,
   tools: ChildTools,
-): Child {
+): Promise<Child> {
   checkPlan(plan);
-  const child = new PipeChild(spawnOnPipes(plan, tools), listener, tools);
-  tools.reaper.register(child.pid, (status) => child.rootEnded(status));
-  return child;
+  const birth = tools.reaper.expect();
+  try {
+    const child = new PipeChild(await spawnOnPipes(plan, tools), listener, tools);
+    birth.register(child.pid, (status) => child.rootEnded(status));
+    return child;
+  } catch (error) {
+    birth.failed();
+    throw error;
+  }
 }
 
-function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Ends {
+async function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Promise<Ends> {
   const ours: number[] = [];
   const theirs: number[] = [];
   const outputPipe = (): [number, number] => {
@@ -58,7 +64,7 @@ function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Ends {
       output: outputWrite,
       errors: errorsWrite ?? outputWrite,
     };
-    const pid = posix.spawn({ ...plan, stdio });
+    const pid = await posix.spawn({ ...plan, stdio });
     const outputs =
       errors === undefined
         ? [{ fd: output, stream: 'merged' as const }]

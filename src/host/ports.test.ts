@@ -38,7 +38,7 @@ test('[N1] listening sockets are found with port, address and process', async ()
 });
 
 test('[N1] they are told with the process that holds them, and only for the processes asked about', async () => {
-  const { child, recorder } = nursery.start(
+  const { child, recorder } = await nursery.start(
     startPipeChild,
     planOf([process.execPath, listenProgram], { stdin: 'pipe' }),
   );
@@ -60,7 +60,7 @@ test('[N2] whether anybody listens on a port is known without looking at descrip
 });
 
 test('[N2] a process that is gone listens nowhere', async () => {
-  const { child, recorder } = nursery.start(startPipeChild, planOf(['/bin/true']));
+  const { child, recorder } = await nursery.start(startPipeChild, planOf(['/bin/true']));
   await recorder.done();
   expect(isListening(1, child.pid)).toBe(false);
   expect(listeningPorts([child.pid, 0, -1])).toEqual([]);

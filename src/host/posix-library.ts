@@ -28,6 +28,11 @@ export function errnoName(value: number): string {
 /** A C function. */
 type Call<Result> = (...values: unknown[]) => Result;
 
+/** Koffi's own: the last value is called back on the main thread when another one has made the call. */
+interface ThreadedCall {
+  readonly async: (...values: unknown[]) => void;
+}
+
 export interface Binding {
   /** A function that reports failure by a negative result and errno: throws a PosixError. */
   readonly failing: (definition: string) => Call<number>;
@@ -35,6 +40,8 @@ export interface Binding {
   readonly trying: (definition: string) => Call<number | string>;
   /** A function whose result is taken as it is. */
   readonly plain: (definition: string) => Call<number>;
+  /** As `plain`, in a thread of libuv's pool. The memory it is given must be kept, and not moved, until it is done. */
+  readonly threaded: (definition: string) => Call<Promise<number>>;
 }
 
 export function openLibrary(): Binding {
@@ -42,6 +49,15 @@ export function openLibrary(): Binding {
   // The name of glibc: musl has another, and lacks addclosefrom_np.
   const library = koffi.load('libc.so.6');
   const plain: Binding['plain'] = (definition) => library.func(definition) as Call<number>;
+  const threaded: Binding['threaded'] = (definition) => {
+    const call = library.func(definition) as unknown as ThreadedCall;
+    return (...values) =>
+      new Promise((resolve, reject) => {
+        call.async(...values, (problem: Error | null, result: number) =>
+          problem ? reject(problem) : resolve(result),
+        );
+      });
+  };
   const trying: Binding['trying'] = (definition) => {
     const call = plain(definition);
     return (...values) => {
@@ -63,5 +79,5 @@ export function openLibrary(): Binding {
       return result;
     };
   };
-  return { failing, trying, plain };
+  return { failing, trying, plain, threaded };
 }

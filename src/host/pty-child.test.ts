@@ -54,7 +54,7 @@ describe('completeness', () => {
       writeFileSync(file, content);
       const expected = asPrinted(content);
       for (let run = 0; run < 50; run += 1) {
-        const { child, recorder } = nursery.start(
+        const { child, recorder } = await nursery.start(
           startPtyChild,
           planOf(['/bin/cat', file], terminal),
         );
@@ -69,8 +69,8 @@ describe('completeness', () => {
   test('[P2] many terminals at once lose and mix up nothing', async () => {
     const content = numberedLines(30_000);
     writeFileSync(join(directory, 'burst'), content);
-    const runs = Array.from({ length: 25 }, (_, index) =>
-      pty(`echo ${index}; cat burst`, { cwd: directory }),
+    const runs = await Promise.all(
+      Array.from({ length: 25 }, (_, index) => pty(`echo ${index}; cat burst`, { cwd: directory })),
     );
     for (const [index, { recorder }] of runs.entries()) {
       await recorder.done();
@@ -83,7 +83,7 @@ describe('completeness', () => {
     writeFileSync(join(directory, 'burst'), content);
     for (let run = 0; run < 30; run += 1) {
       // The root's end sends SIGHUP to the foreground group.
-      const { recorder } = pty(`trap '' HUP; cat burst & exit 4`, {
+      const { recorder } = await pty(`trap '' HUP; cat burst & exit 4`, {
         cwd: directory,
       });
       expect(await recorder.done()).toEqual({ code: 4 });
@@ -94,13 +94,13 @@ describe('completeness', () => {
 
 describe('the terminal', () => {
   test('[P13] the child leads its session and is in the foreground of a terminal of the right size', async () => {
-    const { child, recorder } = pty('tty; stty size; echo ready; read x', {
+    const { child, recorder } = await pty('tty; stty size; echo ready; read x', {
       size: { cols: 133, rows: 41 },
     });
     await recorder.printed('ready');
     expect(recorder.text()).toMatch(/^\/dev\/pts\/\d+\r\n41 133\r\n/);
     expect(readEntry(child.pid)).toMatchObject({ group: child.pid, session: child.pid });
-    const other = pty('exec ps -o pid=,tpgid= -p $$');
+    const other = await pty('exec ps -o pid=,tpgid= -p $$');
     await other.recorder.done();
     expect(other.recorder.text().trim().split(/\s+/).map(Number)).toEqual([
       other.child.pid,
@@ -109,14 +109,14 @@ describe('the terminal', () => {
   });
 
   test('[P3] a child on a terminal holds 0, 1 and 2 only, whatever else is open', async () => {
-    for (let index = 0; index < 15; index += 1) pty('read x');
-    const { recorder } = pty('ls -1 /proc/$$/fd');
+    for (let index = 0; index < 15; index += 1) await pty('read x');
+    const { recorder } = await pty('ls -1 /proc/$$/fd');
     await recorder.done();
     expect(recorder.text().trim().split('\r\n')).toEqual(['0', '1', '2']);
   });
 
   test('[P13] a new size is told to the program', async () => {
-    const { child, recorder } = pty(
+    const { child, recorder } = await pty(
       `trap 'stty size' WINCH; echo ready; while :; do read x && exit 0; done`,
     );
     await recorder.printed('ready');
@@ -127,7 +127,7 @@ describe('the terminal', () => {
   });
 
   test('[P14] echo that is switched off is noticed', async () => {
-    const { child, recorder } = pty(
+    const { child, recorder } = await pty(
       'echo one; read a; stty -echo; echo two; read b; stty echo; echo three; read c',
     );
     await recorder.printed('one');
@@ -146,11 +146,11 @@ describe('the terminal', () => {
   });
 
   test('[P12] the end of input ends a reader, with whatever character means it', async () => {
-    const plain = pty('cat; echo over');
+    const plain = await pty('cat; echo over');
     plain.child.endInput();
     await plain.recorder.done();
     expect(plain.recorder.text()).toContain('over');
-    const changed = pty('stty eof ^X; echo ready; cat; echo over');
+    const changed = await pty('stty eof ^X; echo ready; cat; echo over');
     await changed.recorder.printed('ready');
     changed.child.endInput();
     await changed.recorder.done();
@@ -158,14 +158,14 @@ describe('the terminal', () => {
   });
 
   test('[P9] a signal typed at the terminal is the outcome', async () => {
-    const { child, recorder } = pty('echo ready; exec sleep 1000');
+    const { child, recorder } = await pty('echo ready; exec sleep 1000');
     await recorder.printed('ready');
     await child.write(Buffer.from('\x03'));
     expect(await recorder.done()).toEqual({ signal: 'SIGINT' });
   });
 
   test('[P18] a program that closes its terminal and opens it again has not ended', async () => {
-    const { child, recorder } = pty(
+    const { child, recorder } = await pty(
       'echo one; exec <&- >&- 2>&-; ls -l /proc/$$/fd; exec </dev/tty >/dev/tty 2>&1; echo two; read x; echo $x',
     );
     await recorder.printed('two');
@@ -179,7 +179,7 @@ describe('the terminal', () => {
 
 describe('the end', () => {
   test('[P6] a grandchild that holds the terminal delays the end, never the exit', async () => {
-    const { child, recorder } = pty(`trap '' HUP; sleep 1000 & echo early; exit 3`);
+    const { child, recorder } = await pty(`trap '' HUP; sleep 1000 & echo early; exit 3`);
     expect(await recorder.exit()).toEqual({ code: 3 });
     expect(recorder.told).toEqual(['output', 'exited']);
     process.kill(-child.pid, 'SIGKILL');
@@ -189,7 +189,7 @@ describe('the end', () => {
 
   test('[P6] late output of a grandchild on the terminal arrives after the exit', async () => {
     const go = join(directory, 'go');
-    const { recorder } = pty(
+    const { recorder } = await pty(
       `trap '' HUP; (until [ -e go ]; do :; done; echo late) & echo early; exit 3`,
       {
         cwd: directory,
@@ -204,7 +204,7 @@ describe('the end', () => {
   });
 
   test('[P18] a terminal that is opened again in the moment of its end goes on', async () => {
-    const { recorder } = pty(
+    const { recorder } = await pty(
       `trap '' HUP; (until [ -e go ]; do :; done; echo late) & echo $!; tty; exit 0`,
       { cwd: directory },
     );
@@ -229,7 +229,7 @@ describe('the end', () => {
   });
 
   test('[P8] a paused terminal blocks its writer and goes on without a loss', async () => {
-    const { child, recorder } = pty('echo ready; read x; exec seq 1 30000');
+    const { child, recorder } = await pty('echo ready; read x; exec seq 1 30000');
     await recorder.printed('ready\r\n');
     child.pause();
     await child.write(Buffer.from('go\n'));
@@ -242,7 +242,7 @@ describe('the end', () => {
   });
 
   test('[P7] output is delivered before the exit even while reading is paused', async () => {
-    const { child, recorder } = pty('seq 1 1000');
+    const { child, recorder } = await pty('seq 1 1000');
     child.pause();
     await recorder.done();
     expect(recorder.text()).toBe(
@@ -252,7 +252,7 @@ describe('the end', () => {
   });
 
   test('[P7] a grandchild that never stops printing does not hold the exit back', async () => {
-    const { child, recorder } = pty(`trap '' HUP; yes & exit 7`);
+    const { child, recorder } = await pty(`trap '' HUP; yes & exit 7`);
     expect(await recorder.exit()).toEqual({ code: 7 });
     const told = recorder.size;
     await recorder.until(() => recorder.size > told + 200_000);
@@ -263,13 +263,13 @@ describe('the end', () => {
   test('[P15] finished, released and failed terminals leave no descriptor behind', async () => {
     const before = openDescriptors();
     for (let run = 0; run < 10; run += 1) {
-      const { child, recorder } = pty('read x');
+      const { child, recorder } = await pty('read x');
       if (run % 2) {
         await child.write(Buffer.from('x\n'));
         await recorder.done();
       }
       child.release();
-      expect(() => pty('true', { cwd: '/nowhere' })).toThrowError('/nowhere');
+      await expect(pty('true', { cwd: '/nowhere' })).rejects.toThrowError('/nowhere');
     }
     await turnsUntil(() => nursery.reaper.pids().length === 0);
     expect(openDescriptors()).toEqual(before);
@@ -279,7 +279,7 @@ describe('the end', () => {
 describe('input', () => {
   test('[P10] a megabyte typed at a raw terminal arrives whole while the event loop goes on', async () => {
     const content = numberedLines(1_048_576);
-    const { child, recorder } = pty(
+    const { child, recorder } = await pty(
       `stty raw -echo; echo ready; until [ -e go ]; do :; done; head -c ${content.length} | sha1sum`,
       { cwd: directory },
     );
@@ -297,7 +297,7 @@ describe('input', () => {
 
   test('[P10] typed lines arrive whole, each echoed', async () => {
     const content = numberedLines(100_000);
-    const { child, recorder } = pty(`head -c ${content.length} >typed; sha1sum typed`, {
+    const { child, recorder } = await pty(`head -c ${content.length} >typed; sha1sum typed`, {
       cwd: directory,
     });
     await child.write(content);
@@ -306,7 +306,7 @@ describe('input', () => {
   });
 
   test('[P11] a write waits while nobody reads, and is refused as stdin_closed when the terminal ends', async () => {
-    const { child, recorder } = pty('stty raw -echo; echo ready; exec sleep 1000');
+    const { child, recorder } = await pty('stty raw -echo; echo ready; exec sleep 1000');
     await recorder.printed('ready');
     const waiting = child.write(Buffer.alloc(100_000, 'x'));
     process.kill(child.pid, 'SIGKILL');

@@ -29,19 +29,36 @@ interface Terminal {
   readonly sockets: readonly [number, number];
 }
 
-export function startPtyChild(plan: LaunchPlan, listener: ChildListener, tools: ChildTools): Child {
+export async function startPtyChild(
+  plan: LaunchPlan,
+  listener: ChildListener,
+  tools: ChildTools,
+): Promise<Child> {
   checkPlan(plan);
   const terminal = openTerminal(tools.posix, plan.size);
-  let pid: number;
+  const birth = tools.reaper.expect();
   try {
-    pid = tools.posix.spawn({ ...plan, stdio: { terminal: terminal.name } });
+    const pid = await spawnOnTerminal(plan, terminal, tools.posix);
+    const child = new PtyChild(pid, terminal, listener, tools);
+    birth.register(pid, (status) => child.rootEnded(status));
+    return child;
+  } catch (error) {
+    birth.failed();
+    throw error;
+  }
+}
+
+async function spawnOnTerminal(
+  plan: LaunchPlan,
+  terminal: Terminal,
+  posix: Posix,
+): Promise<number> {
+  try {
+    return await posix.spawn({ ...plan, stdio: { terminal: terminal.name } });
   } catch (error) {
     for (const fd of [terminal.master, terminal.hold, ...terminal.sockets]) closeSync(fd);
     throw explainStart(error, plan);
   }
-  const child = new PtyChild(pid, terminal, listener, tools);
-  tools.reaper.register(pid, (status) => child.rootEnded(status));
-  return child;
 }
 
 function openTerminal(posix: Posix, { cols, rows }: TerminalSize): Terminal {

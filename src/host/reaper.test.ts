@@ -26,12 +26,12 @@ afterEach(async () => {
 });
 
 /** A shell without pipes: its output goes where ours goes. */
-function startShell(script: string): number {
+function startShell(script: string): Promise<number> {
   return posix.spawn({ ...planOf(['/bin/sh', '-c', script]), stdio: { output: 1, errors: 2 } });
 }
 
 const ending = (reaper: Reaper, pid: number): Promise<ExitStatus> =>
-  new Promise((resolve) => reaper.register(pid, resolve));
+  new Promise((resolve) => reaper.expect().register(pid, resolve));
 
 const isZombie = (pid: number) => readEntry(pid)?.state === 'Z';
 const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
@@ -40,12 +40,14 @@ describe('endings', () => {
   test('[R1] every child is told once, whoever ends first', async () => {
     const reaper = newReaper();
     const told: number[] = [];
-    const pids = Array.from({ length: 40 }, (_, index) => startShell(`exit ${index}`));
+    const pids = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => startShell(`exit ${index}`)),
+    );
     await Promise.all(
       pids.map(
         (pid, index) =>
           new Promise<void>((resolve) => {
-            reaper.register(pid, (status) => {
+            reaper.expect().register(pid, (status) => {
               told.push(pid);
               expect(status).toEqual({ code: index });
               resolve();
@@ -58,18 +60,18 @@ describe('endings', () => {
   });
 
   test('[R1] a child that died before it was registered is told later, not during the call', async () => {
-    const pid = startShell('exit 5');
+    const pid = await startShell('exit 5');
     while (!isZombie(pid));
     const reaper = newReaper();
     let status: ExitStatus | undefined;
-    reaper.register(pid, (ended) => (status = ended));
+    reaper.expect().register(pid, (ended) => (status = ended));
     expect(status).toBeUndefined();
     await turnsUntil(() => status !== undefined);
     expect(status).toEqual({ code: 5 });
   });
 
   test('[R1] a child that somebody else reaped is told without an outcome, never as exit 0', async () => {
-    const pid = startShell('exit 0');
+    const pid = await startShell('exit 0');
     while (!isZombie(pid));
     posix.wait(pid);
     expect(await ending(newReaper(), pid)).toEqual({});
@@ -88,7 +90,7 @@ describe('endings', () => {
 
   test('[R6] stopping and continuing is no ending', async () => {
     const reaper = newReaper();
-    const pid = startShell('kill -STOP $$; exit 6');
+    const pid = await startShell('kill -STOP $$; exit 6');
     const ended = ending(reaper, pid);
     await turnsUntil(() => readEntry(pid)?.state === 'T');
     expect(reaper.pids()).toEqual([pid]);
@@ -98,7 +100,7 @@ describe('endings', () => {
 
   test('[R6] a stopped child can be killed', async () => {
     const reaper = newReaper();
-    const pid = startShell('kill -STOP $$');
+    const pid = await startShell('kill -STOP $$');
     const ended = ending(reaper, pid);
     await turnsUntil(() => readEntry(pid)?.state === 'T');
     process.kill(-pid, 'SIGKILL');
@@ -110,10 +112,10 @@ describe('whose children', () => {
   test('[R2] without adopting, children of Node and of others are left to their owners', async () => {
     const reaper = newReaper();
     // Nobody has asked for this one's end: it stands first in the kernel's line.
-    const stranger = startShell('exit 44');
+    const stranger = await startShell('exit 44');
     while (!isZombie(stranger));
-    const ours = Array.from({ length: 10 }, (_, index) =>
-      ending(reaper, startShell(`exit ${index}`)),
+    const ours = Array.from({ length: 10 }, async (_, index) =>
+      ending(reaper, await startShell(`exit ${index}`)),
     );
     const nodes = Array.from({ length: 10 }, (_, index) =>
       once(spawn('sh', ['-c', `exit ${index + 100}`]), 'exit'),
@@ -129,8 +131,10 @@ describe('whose children', () => {
     const reaper = newReaper({ adopts: true, onOrphan: (pid, status) => orphans.set(pid, status) });
     posix.setSubreaper(true);
     try {
-      const root = startShell('(sh -c "exit 9" & exit 8) & exit 3');
-      expect(await ending(reaper, root)).toEqual({ code: 3 });
+      const birth = reaper.expect();
+      const root = await startShell('(sh -c "exit 9" & exit 8) & exit 3');
+      const ended = await new Promise((resolve) => birth.register(root, resolve));
+      expect(ended).toEqual({ code: 3 });
       await turnsUntil(() => orphans.size === 2);
       expect([...orphans.values()]).toEqual(expect.arrayContaining([{ code: 8 }, { code: 9 }]));
       expect(posix.peekEnded()).toBeUndefined();
@@ -140,12 +144,46 @@ describe('whose children', () => {
   });
 });
 
+describe('births', () => {
+  test('[R8] a child that ends before its number is known is nobody’s orphan, and is told when it is known', async () => {
+    const orphans: number[] = [];
+    const reaper = newReaper({ adopts: true, onOrphan: (pid) => orphans.push(pid) });
+    const births = [reaper.expect(), reaper.expect()];
+    const pid = await startShell('exit 5');
+    await turnsUntil(() => isZombie(pid));
+    process.emit('SIGCHLD', 'SIGCHLD');
+    expect(await new Promise((resolve) => births[1]?.register(pid, resolve))).toEqual({ code: 5 });
+    births[0]?.failed();
+    expect(orphans).toEqual([]);
+  });
+
+  test('[R8] who is still unknown when every birth is over that could have been his is an orphan', async () => {
+    const orphans: number[] = [];
+    const reaper = newReaper({ adopts: true, onOrphan: (pid) => orphans.push(pid) });
+    const births = [reaper.expect(), reaper.expect()];
+    const orphan = await startShell('exit 5');
+    await turnsUntil(() => isZombie(orphan));
+    process.emit('SIGCHLD', 'SIGCHLD');
+    expect([isZombie(orphan), orphans]).toEqual([true, []]);
+    // One that begins later cannot have been his.
+    const later = reaper.expect();
+    const known = await startShell('exit 0');
+    const other = await startShell('exit 0');
+    births[0]?.register(known, () => undefined);
+    births[1]?.register(other, () => undefined);
+    await turnsUntil(() => orphans.length > 0);
+    expect(orphans).toEqual([orphan]);
+    later.failed();
+    await turnsUntil(() => reaper.pids().length === 0);
+  });
+});
+
 describe('the event loop', () => {
   test('[R4] it is held while a child is registered and let go after the last', async () => {
     const reaper = newReaper();
     const before = timers();
-    const pid = startShell('kill -STOP $$');
-    const other = startShell('exit 0');
+    const pid = await startShell('kill -STOP $$');
+    const other = await startShell('exit 0');
     const endings = [ending(reaper, pid), ending(reaper, other)];
     expect(timers()).toBe(before + 1);
     await endings[1];
@@ -155,16 +193,16 @@ describe('the event loop', () => {
     expect(timers()).toBe(before);
   });
 
-  test('[R7] a closed reaper listens no more, holds nothing and takes nobody', () => {
+  test('[R7] a closed reaper listens no more, holds nothing and takes nobody', async () => {
     const [listeners, before] = [process.listenerCount('SIGCHLD'), timers()];
     const reaper = newReaper();
     expect(process.listenerCount('SIGCHLD')).toBe(listeners + 1);
-    const pid = startShell('exit 1');
-    reaper.register(pid, () => {});
+    const pid = await startShell('exit 1');
+    reaper.expect().register(pid, () => {});
     reaper.close();
     expect(process.listenerCount('SIGCHLD')).toBe(listeners);
     expect(timers()).toBe(before);
-    expect(() => reaper.register(pid, () => {})).toThrowError('closed');
+    expect(() => reaper.expect().register(pid, () => {})).toThrowError('closed');
     while (!isZombie(pid));
     expect(posix.wait(pid)).toBe(1 << 8);
   });

@@ -18,6 +18,16 @@ export interface ReaperOptions {
 
 type Ended = (status: ExitStatus) => void;
 
+/** A child that another thread is starting. Its number is not known yet, and it may end before it is. */
+export interface Birth {
+  /**
+   * `ended` comes later from the event loop, once; with neither code nor signal if somebody else reaped the child.
+   */
+  register(pid: number, ended: Ended): void;
+  /** It was not started after all. */
+  failed(): void;
+}
+
 // The longest delay that Node's timers take, about 25 days.
 const longestDelayMs = 2 ** 31 - 1;
 
@@ -42,6 +52,13 @@ export class Reaper {
   private readonly onSignal = (): void => this.sweep();
   private anchor: NodeJS.Timeout | undefined;
   private closed = false;
+  private births = 0;
+  /** An orphan may stand in the line behind somebody who was not known yet. */
+  private sweptInPart = false;
+  /** Births that are not over, oldest first. */
+  private readonly expected = new Set<number>();
+  /** Children that ended and are not known, with the newest birth at that time: they may be one of those. */
+  private readonly suspects = new Map<number, number>();
 
   constructor({ posix, adopts, onOrphan }: ReaperOptions) {
     this.posix = posix;
@@ -50,12 +67,34 @@ export class Reaper {
     process.on('SIGCHLD', this.onSignal);
   }
 
-  /**
-   * Call it in the turn in which the child was spawned: a sweep between the two would take the child for an orphan.
-   * `ended` comes later from the event loop, once; with neither code nor signal if somebody else reaped the child.
-   */
-  register(pid: number, ended: Ended): void {
+  /** Call it before a child is spawned: until it is over, nobody unknown who ends is taken for an orphan. */
+  expect(): Birth {
     if (this.closed) throw new Error('the reaper is closed');
+    const birth = ++this.births;
+    this.expected.add(birth);
+    return {
+      register: (pid, ended) => {
+        this.register(pid, ended);
+        this.over(birth);
+      },
+      failed: () => {
+        // The one that posix_spawn made and took back may be among them, and its number is free again.
+        this.suspects.clear();
+        this.over(birth);
+      },
+    };
+  }
+
+  private over(birth: number): void {
+    this.expected.delete(birth);
+    if (!this.sweptInPart) return;
+    this.sweptInPart = false;
+    setImmediate(() => this.sweep());
+  }
+
+  private register(pid: number, ended: Ended): void {
+    if (this.closed) throw new Error('the reaper is closed');
+    this.suspects.delete(pid);
     this.children.set(pid, ended);
     // A SIGCHLD listener does not keep Node's loop alive.
     this.anchor ??= setInterval(() => {}, longestDelayMs);
@@ -72,6 +111,7 @@ export class Reaper {
     this.closed = true;
     process.off('SIGCHLD', this.onSignal);
     this.children.clear();
+    this.suspects.clear();
     this.letGo();
   }
 
@@ -82,15 +122,30 @@ export class Reaper {
       if (pid === undefined) return;
       if (this.children.has(pid)) {
         this.reap(pid);
-      } else if (this.adopts) {
+      } else if (this.adopts && this.isOrphan(pid)) {
         const status = this.wait(pid);
         if (status !== undefined) this.onOrphan(pid, status);
       } else {
-        // A stranger stands first in the line and stays there until its owner takes it: ask for each of ours instead.
+        // Somebody who is not ours to take, or not known yet, stands first in the line: ask for each of ours instead.
         for (const known of this.pids()) this.reap(known);
+        this.sweptInPart = this.adopts;
         return;
       }
     }
+  }
+
+  /** Not before every birth is over that was under way when it was first seen. It stays unreaped, and keeps its number. */
+  private isOrphan(pid: number): boolean {
+    const [oldest] = this.expected;
+    if (oldest === undefined) {
+      this.suspects.clear();
+      return true;
+    }
+    const since = this.suspects.get(pid);
+    if (since === undefined) this.suspects.set(pid, this.births);
+    if (since === undefined || oldest <= since) return false;
+    this.suspects.delete(pid);
+    return true;
   }
 
   private reap(pid: number): void {

@@ -107,8 +107,8 @@ describe('what the kernel refuses', () => {
       if (!refused) throw new Error(`no case ${name}`);
       const { code, names, plan } = refused;
       const errors = [
-        thrownBy(() => nursery.start(startPipeChild, plan)),
-        thrownBy(() => nursery.start(startPtyChild, { ...plan, streams: 'pty' })),
+        await rejectedBy(nursery.start(startPipeChild, plan)),
+        await rejectedBy(nursery.start(startPtyChild, { ...plan, streams: 'pty' })),
       ];
       // Node starts programs by execvp, which gives what the kernel does not know to sh.
       if (name !== 'no known format') {
@@ -144,12 +144,16 @@ describe('what the kernel refuses', () => {
       const plan = planOf(['/bin/true'], options);
       const before = openDescriptors();
       for (let spare = 0; spare < needed; spare += 1) {
-        const error = withSpareDescriptors(spare, () => thrownBy(() => nursery.start(start, plan)));
+        const error = await withSpareDescriptors(spare, () =>
+          rejectedBy(nursery.start(start, plan)),
+        );
         expect(error.code).toBe('too_many_files');
         expect(error.retryable).toBe(true);
         expect(openDescriptors()).toEqual(before);
       }
-      const { child, recorder } = withSpareDescriptors(needed, () => nursery.start(start, plan));
+      const { child, recorder } = await withSpareDescriptors(needed, () =>
+        nursery.start(start, plan),
+      );
       expect(await recorder.done()).toEqual({ code: 0 });
       child.release();
       expect(openDescriptors()).toEqual(before);
@@ -164,8 +168,8 @@ describe('what the kernel refuses', () => {
       const { plan } = cases[run % cases.length] ?? {};
       if (!plan) continue;
       const options = { stdin: 'pipe', streams: run % 2 ? 'separate' : 'merged' } as const;
-      thrownBy(() => nursery.start(startPipeChild, { ...plan, ...options }));
-      thrownBy(() => nursery.start(startPtyChild, { ...plan, streams: 'pty' }));
+      await rejectedBy(nursery.start(startPipeChild, { ...plan, ...options }));
+      await rejectedBy(nursery.start(startPtyChild, { ...plan, streams: 'pty' }));
     }
     expect(openDescriptors()).toEqual(before);
     expect(ownChildren()).toEqual(children);
@@ -181,8 +185,8 @@ describe('what is refused before', () => {
   ])('[E2] a NUL byte in %s is invalid input, and no value is repeated', async (field, wrong) => {
     const plan = { ...planOf(['/bin/true']), ...wrong };
     const errors = [
-      thrownBy(() => nursery.start(startPipeChild, plan)),
-      thrownBy(() => nursery.start(startPtyChild, plan)),
+      await rejectedBy(nursery.start(startPipeChild, plan)),
+      await rejectedBy(nursery.start(startPtyChild, plan)),
       await rejectedBy(startNodeChild(plan, new Recorder())),
     ];
     for (const error of errors) {
@@ -204,9 +208,9 @@ describe('what is refused before', () => {
         .repeat(Math.floor(131_071 / width))
         .padEnd(Math.floor(131_071 / width) + (131_071 % width), '.');
       expect(Buffer.byteLength(longest)).toBe(131_071);
-      const { recorder } = nursery.start(startPipeChild, planOf(['/bin/true', longest]));
+      const { recorder } = await nursery.start(startPipeChild, planOf(['/bin/true', longest]));
       expect(await recorder.done()).toEqual({ code: 0 });
-      const error = thrownBy(() =>
+      const error = await rejectedBy(
         nursery.start(startPipeChild, planOf(['/bin/true', `${longest}.`])),
       );
       expect(error.code).toBe('arguments_too_long');
@@ -221,7 +225,7 @@ describe('what is refused before', () => {
 });
 
 /** Runs `call` while this process may open only so many descriptors more. */
-function withSpareDescriptors<T>(spare: number, call: () => T): T {
+async function withSpareDescriptors<T>(spare: number, call: () => Promise<T>): Promise<T> {
   const highest = Math.max(...openDescriptors().map((line) => Number.parseInt(line, 10)));
   const limits = readFileSync('/proc/self/limits', 'latin1');
   const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? '';
@@ -232,7 +236,7 @@ function withSpareDescriptors<T>(spare: number, call: () => T): T {
   try {
     fill(filling);
     filling.splice(0, spare).forEach((fd) => closeSync(fd));
-    return call();
+    return await call();
   } finally {
     filling.forEach((fd) => closeSync(fd));
     setLimit(soft);

@@ -60,7 +60,12 @@ export class Starter {
   private readonly pending = new Map<string, PendingStart>();
   private readonly bootId = readBootId();
   private readonly surroundings: StartSurroundings;
-  private spare: Spare | undefined;
+  private readonly spares: Spare[] = [];
+  /** How many spares there should be: grows when starts come faster than spares are made. */
+  private wantedSpares = 1;
+  private readonly making = new Set<Promise<void>>();
+  /** Starts that have passed every check and are not in the registry yet. */
+  private readonly launching = new Set<Promise<unknown>>();
   private closed = false;
 
   constructor(options: StarterOptions) {
@@ -121,7 +126,9 @@ export class Starter {
   private async launch(owner: Owner, spec: StartSpec, fingerprint: string): Promise<HeldProcess> {
     const { registry, limits } = this.options;
     await this.gate.pass();
-    if (registry.size - registry.endedCount >= limits.liveCount) {
+    if (this.closed) throw new HoldfastError('host_closed', 'The host has been closed.');
+    const live = registry.size - registry.endedCount + this.launching.size;
+    if (live >= limits.liveCount) {
       throw new HoldfastError(
         'limit_reached',
         `${limits.liveCount} processes are running, which is the limit "liveCount".`,
@@ -129,39 +136,56 @@ export class Starter {
     }
     const { serial, journal } = this.takeSpare();
     const plan = this.plan(spec, serial, journal);
-    const process = await this.startChild({ owner, spec, fingerprint, serial, plan, journal });
-    registry.add(process);
-    return process;
-  }
-
-  /**
-   * The journal of the next start. To make a file costs as much as to start a program, and more on ext4 where files
-   * are deleted all the time; so it is made when a process has closed, and nobody waits.
-   */
-  prepare(): void {
-    if (this.spare || this.closed) return;
+    const launched = this.startChild({ owner, spec, fingerprint, serial, plan, journal });
+    this.launching.add(launched);
     try {
-      this.spare = this.newSpare();
-    } catch {
-      // The next start tries again, and tells.
+      return await launched;
+    } finally {
+      this.launching.delete(launched);
     }
   }
 
-  close(): void {
+  /**
+   * Journals for the next starts. To make a file costs as much as to start a program, and more on ext4 where files are
+   * deleted all the time; so it is made in the background when a process has closed.
+   */
+  prepare(): void {
+    if (this.closed) return;
+    while (this.spares.length + this.making.size < this.wantedSpares) {
+      const made = this.makeSpare().finally(() => this.making.delete(made));
+      this.making.add(made);
+    }
+  }
+
+  /** Resolves when no start is under way any more; none begins afterwards. */
+  async close(): Promise<void> {
     this.closed = true;
-    this.spare?.journal.remove();
-    this.spare = undefined;
+    await Promise.allSettled([...this.launching, ...this.making]);
+    for (const { journal } of this.spares.splice(0)) journal.remove();
+  }
+
+  private async makeSpare(): Promise<void> {
+    const spare = this.newSpare();
+    try {
+      await spare.journal.openSoon();
+    } catch {
+      // The next start makes its own, and tells.
+      return;
+    }
+    this.spares.push(spare);
   }
 
   private takeSpare(): Spare {
-    const { spare } = this;
-    this.spare = undefined;
-    return spare ?? this.newSpare();
-  }
-
-  private newSpare(): Spare {
-    const serial = randomId();
-    return { serial, journal: this.openJournal(serial) };
+    const spare = this.spares.pop();
+    if (spare) return spare;
+    this.wantedSpares = Math.min(MOST_SPARES, this.wantedSpares * 2);
+    const made = this.newSpare();
+    try {
+      made.journal.open();
+    } catch (error) {
+      throw storageError(error);
+    }
+    return made;
   }
 
   private plan(spec: StartSpec, serial: string, journal: Journal): LaunchPlan {
@@ -171,26 +195,17 @@ export class Starter {
       return plan;
     } catch (error) {
       // A refused start has used nothing: the next one can have it.
-      if (this.spare) journal.remove();
-      else this.spare = { serial, journal };
+      if (this.spares.length < this.wantedSpares) this.spares.push({ serial, journal });
+      else journal.remove();
       throw error instanceof HoldfastError ? error : storageError(error);
     }
   }
 
-  private openJournal(serial: string): Journal {
+  private newSpare(): Spare {
     const { disk, folder, usage, limits, clock, pool } = this.options;
-    const journal = new Journal({
-      place: { disk, folder, id: serial, usage },
-      limits,
-      clock,
-      pool,
-    });
-    try {
-      journal.open();
-    } catch (error) {
-      throw storageError(error);
-    }
-    return journal;
+    const serial = randomId();
+    const place = { disk, folder, id: serial, usage };
+    return { serial, journal: new Journal({ place, limits, clock, pool }) };
   }
 
   private async startChild(start: {
@@ -202,11 +217,10 @@ export class Starter {
     readonly journal: Journal;
   }): Promise<HeldProcess> {
     const { spec, plan, journal } = start;
-    const { clock, limits, watcher } = this.options;
+    const { clock, limits, watcher, registry } = this.options;
     const late = new LateListener();
     try {
-      const started = this.options.children.start(plan, late);
-      const child = started instanceof Promise ? await started : started;
+      const child = await this.options.children.start(plan, late);
       const facts = this.facts(start, child.pid);
       const setting: ProcessSetting = {
         clock,
@@ -220,6 +234,7 @@ export class Starter {
       journal.append({ kind: 'started', body: startedBody(facts) });
       journal.flush();
       late.target = process;
+      registry.add(process);
       return process;
     } catch (error) {
       journal.remove();
@@ -254,6 +269,9 @@ export class Starter {
     };
   }
 }
+
+/** Each is an open file. */
+const MOST_SPARES = 8;
 
 /** Stands in until the process exists: a child tells nothing before the turn in which it was started is over. */
 class LateListener implements ChildListener {

@@ -91,21 +91,29 @@ export class JournalFile {
 
   /** Creates the next segment. Its opening record is written with what follows, or at once when asked for. */
   openSegment(firstSeq: number, firstOffset: number): void {
-    const { disk, folder, id } = this.place;
     this.closeSegment();
+    const segment = this.nextSegment(firstSeq, firstOffset);
+    this.opened(segment, this.place.disk.create(segment.path));
+  }
+
+  /** The same in the background, for a journal that nobody uses yet. */
+  async openSegmentSoon(firstSeq: number, firstOffset: number): Promise<void> {
+    const segment = this.nextSegment(firstSeq, firstOffset);
+    this.opened(segment, await this.place.disk.createSoon(segment.path));
+  }
+
+  private nextSegment(firstSeq: number, firstOffset: number): Segment {
+    const { disk, folder, id } = this.place;
     const number = this.lastNumber + 1;
-    const range = {
-      number,
-      firstSeq,
-      firstOffset,
-      endSeq: firstSeq - 1,
-      endOffset: firstOffset,
-      size: 0,
-    };
-    const segment = new Segment(disk, folder, id, range);
-    this.fd = disk.create(segment.path);
-    this.lastNumber = number;
-    this.unwrittenHeader = segmentHeader(id, range, this.wallMs());
+    const endSeq = firstSeq - 1;
+    const range = { number, firstSeq, firstOffset, endSeq, endOffset: firstOffset, size: 0 };
+    return new Segment(disk, folder, id, range);
+  }
+
+  private opened(segment: Segment, fd: number): void {
+    this.fd = fd;
+    this.lastNumber = segment.number;
+    this.unwrittenHeader = segmentHeader(this.place.id, segment.range(), this.wallMs());
     this.segments.push(segment);
   }
 

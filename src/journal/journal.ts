@@ -81,6 +81,11 @@ export class Journal {
     this.file.openSegment(this.seq + 1, this.offset);
   }
 
+  /** The same in the background. */
+  openSoon(): Promise<void> {
+    return this.file.openSegmentSoon(this.seq + 1, this.offset);
+  }
+
   /** It is taken into use: time counts from here, and a disk that refuses is noticed now. */
   begin(): void {
     this.originUs = this.clock.nowUs();

@@ -23,6 +23,10 @@ export class MemoryDisk implements Disk {
     return this.openRead(path);
   }
 
+  async createSoon(path: string): Promise<number> {
+    return this.create(path);
+  }
+
   openRead(path: string): number {
     const file = this.files.get(path);
     if (!file) throw errno('ENOENT');

@@ -79,7 +79,7 @@ export function requirePosix(): Posix {
   return posix;
 }
 
-type Start = (plan: LaunchPlan, listener: ChildListener, tools: ChildTools) => Child;
+type Start = (plan: LaunchPlan, listener: ChildListener, tools: ChildTools) => Promise<Child>;
 
 /** Starts children and ends what is left of them. */
 export class Nursery {
@@ -95,9 +95,9 @@ export class Nursery {
     this.tools = { posix: this.posix, reaper: this.reaper, readBuffer: createReadBuffer() };
   }
 
-  start(start: Start, plan: LaunchPlan): { child: Child; recorder: Recorder } {
+  async start(start: Start, plan: LaunchPlan): Promise<{ child: Child; recorder: Recorder }> {
     const recorder = new Recorder();
-    const child = start(plan, recorder, this.tools);
+    const child = await start(plan, recorder, this.tools);
     this.#started.push(child);
     return { child, recorder };
   }
