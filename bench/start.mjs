@@ -8,7 +8,9 @@ import { inFlight, median, timed } from './support/statistics.mjs';
 const TURNS = 400;
 const WARM_UP = 100;
 const CROWD = 1000;
-const CROWD_ROUNDS = 3;
+const CROWD_ROUNDS = 5;
+/** Until the compilers of both have done their work. */
+const CROWD_WARM_UP = 2000;
 const AT_ONCE = 8;
 
 export async function run(context) {
@@ -104,6 +106,7 @@ async function backToBack(work) {
 
 async function crowds(ways, context) {
   const rates = { raw: [], keeper: [] };
+  for (const way of ['raw', 'keeper']) await inFlight(CROWD_WARM_UP, AT_ONCE, ways[way]);
   for (let round = 0; round < CROWD_ROUNDS; round += 1) {
     context.progress(`${CROWD} starts, round ${round + 1}`);
     for (const way of ['raw', 'keeper']) {

@@ -81,14 +81,8 @@ export function bindSpawn({ plain, threaded }: Binding) {
         addChdir(actions, cwd);
         // Descriptors that Node itself inherited without CLOEXEC would pass through otherwise.
         addCloseFrom(actions, 3);
-        const problem = await spawnCall(
-          pid,
-          file,
-          actions,
-          attributes,
-          [...argv, null],
-          [...env, null],
-        );
+        const words = [...argv, null];
+        const problem = await spawnCall(pid, file, actions, attributes, words, [...env, null]);
         if (problem !== 0) throw new PosixError(errnoName(problem), 'posix_spawn');
       } finally {
         destroyActions(actions);
