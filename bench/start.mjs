@@ -6,7 +6,8 @@ import { row } from './support/rows.mjs';
 import { inFlight, median, timed } from './support/statistics.mjs';
 
 const TURNS = 400;
-const WARM_UP = 100;
+/** Until the keeper's code is compiled; it is then what a keeper of some minutes' age is. */
+const WARM_UP = 500;
 const CROWD = 1000;
 const CROWD_ROUNDS = 5;
 /** Until the compilers of both have done their work. */

@@ -22,6 +22,8 @@ export interface StartSurroundings extends Surroundings {
 
 /** Where programs are looked for when the child has no PATH: what shells fall back to. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
+/** The shell's one name on every Unix, as system(3) has it: not whatever PATH calls "sh". */
+const SHELL = '/bin/sh';
 const DEFAULT_SIZE = { cols: 80, rows: 24 };
 
 export function launchPlan(
@@ -39,7 +41,10 @@ export function launchPlan(
   }
   const streams = spec.streams ?? 'merged';
   return {
-    file: findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH),
+    file:
+      spec.command === undefined
+        ? findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH)
+        : SHELL,
     argv,
     env: Array.from(env, ([name, value]) => `${name}=${value}`),
     cwd,
@@ -50,7 +55,9 @@ export function launchPlan(
 }
 
 function workingDirectory(wanted: string | undefined, surroundings: Surroundings): string {
-  const path = resolve(surroundings.cwd, expandHome(wanted ?? surroundings.cwd, surroundings.home));
+  // Our own was good when we began; if it is gone, the start says so.
+  if (wanted === undefined) return surroundings.cwd;
+  const path = resolve(surroundings.cwd, expandHome(wanted, surroundings.home));
   try {
     if (!statSync(path).isDirectory()) {
       throw new HoldfastError(

@@ -3,17 +3,11 @@
 
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { BufferPool } from '../base/buffer-pool.ts';
-import type { Clock } from '../base/clock.ts';
-import { errnoOf, type Disk } from '../base/disk.ts';
-import { randomId } from '../base/ids.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
-import type { Limits } from '../protocol/limits.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
-import { Journal } from '../journal/journal.ts';
-import type { DiskUsage } from '../journal/journal-file.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { ChildListener } from './child.ts';
 import type { Children } from './children.ts';
 import { startedBody, type ProcessFacts } from './facts.ts';
@@ -21,18 +15,13 @@ import { HeldProcess, type ProcessSetting, type ProcessWatcher } from './held-pr
 import { inheritable } from './environment.ts';
 import { launchPlan, type StartSurroundings, type Surroundings } from './launch-plan.ts';
 import type { Registry } from './registry.ts';
+import { SpareJournals, storageError, type Spare, type SpareOptions } from './spare-journals.ts';
 import { TurnGate } from './turn-gate.ts';
 
-export interface StarterOptions {
+export interface StarterOptions extends SpareOptions {
   readonly registry: Registry;
   readonly children: Children;
   readonly surroundings: Surroundings;
-  readonly folder: string;
-  readonly disk: Disk;
-  readonly clock: Clock;
-  readonly pool: BufferPool;
-  readonly usage: DiskUsage;
-  readonly limits: Limits;
   readonly watcher: ProcessWatcher;
   /** Secret of this folder: without it a fingerprint tells nothing about the values it was made of. */
   readonly fingerprintKey: Buffer;
@@ -41,12 +30,6 @@ export interface StarterOptions {
 export interface StartAnswer {
   readonly process: HeldProcess;
   readonly attached: boolean;
-}
-
-/** A journal that belongs to no process yet. Left behind by a killed keeper it is empty, and removed. */
-interface Spare {
-  readonly serial: string;
-  readonly journal: Journal;
 }
 
 interface PendingStart {
@@ -60,10 +43,7 @@ export class Starter {
   private readonly pending = new Map<string, PendingStart>();
   private readonly bootId = readBootId();
   private readonly surroundings: StartSurroundings;
-  private readonly spares: Spare[] = [];
-  /** How many spares there should be: grows when starts come faster than spares are made. */
-  private wantedSpares = 1;
-  private readonly making = new Set<Promise<void>>();
+  private readonly spares: SpareJournals;
   /** Starts that have passed every check and are not in the registry yet. */
   private readonly launching = new Set<Promise<unknown>>();
   private closed = false;
@@ -71,6 +51,7 @@ export class Starter {
   constructor(options: StarterOptions) {
     this.options = options;
     this.gate = new TurnGate(options.limits.startsPerTurn);
+    this.spares = new SpareJournals(options);
     const { surroundings } = options;
     this.surroundings = { ...surroundings, inheritable: inheritable(surroundings.env) };
   }
@@ -134,9 +115,9 @@ export class Starter {
         `${limits.liveCount} processes are running, which is the limit "liveCount".`,
       );
     }
-    const { serial, journal } = this.takeSpare();
-    const plan = this.plan(spec, serial, journal);
-    const launched = this.startChild({ owner, spec, fingerprint, serial, plan, journal });
+    const spare = this.spares.take();
+    const plan = this.plan(spec, spare);
+    const launched = this.startChild({ owner, spec, fingerprint, plan, ...spare });
     this.launching.add(launched);
     try {
       return await launched;
@@ -145,67 +126,27 @@ export class Starter {
     }
   }
 
-  /**
-   * Journals for the next starts. To make a file costs as much as to start a program, and more on ext4 where files are
-   * deleted all the time; so it is made in the background when a process has closed.
-   */
+  /** To be called when there is time: what the next start will need. */
   prepare(): void {
-    if (this.closed) return;
-    while (this.spares.length + this.making.size < this.wantedSpares) {
-      const made = this.makeSpare().finally(() => this.making.delete(made));
-      this.making.add(made);
-    }
+    this.spares.prepare();
   }
 
   /** Resolves when no start is under way any more; none begins afterwards. */
   async close(): Promise<void> {
     this.closed = true;
-    await Promise.allSettled([...this.launching, ...this.making]);
-    for (const { journal } of this.spares.splice(0)) journal.remove();
+    await Promise.allSettled(this.launching);
+    await this.spares.close();
   }
 
-  private async makeSpare(): Promise<void> {
-    const spare = this.newSpare();
+  private plan(spec: StartSpec, spare: Spare): LaunchPlan {
     try {
-      await spare.journal.openSoon();
-    } catch {
-      // The next start makes its own, and tells.
-      return;
-    }
-    this.spares.push(spare);
-  }
-
-  private takeSpare(): Spare {
-    const spare = this.spares.pop();
-    if (spare) return spare;
-    this.wantedSpares = Math.min(MOST_SPARES, this.wantedSpares * 2);
-    const made = this.newSpare();
-    try {
-      made.journal.open();
-    } catch (error) {
-      throw storageError(error);
-    }
-    return made;
-  }
-
-  private plan(spec: StartSpec, serial: string, journal: Journal): LaunchPlan {
-    try {
-      const plan = launchPlan(spec, this.surroundings, serial);
-      journal.begin();
+      const plan = launchPlan(spec, this.surroundings, spare.serial);
+      spare.journal.begin();
       return plan;
     } catch (error) {
-      // A refused start has used nothing: the next one can have it.
-      if (this.spares.length < this.wantedSpares) this.spares.push({ serial, journal });
-      else journal.remove();
+      this.spares.giveBack(spare);
       throw error instanceof HoldfastError ? error : storageError(error);
     }
-  }
-
-  private newSpare(): Spare {
-    const { disk, folder, usage, limits, clock, pool } = this.options;
-    const serial = randomId();
-    const place = { disk, folder, id: serial, usage };
-    return { serial, journal: new Journal({ place, limits, clock, pool }) };
   }
 
   private async startChild(start: {
@@ -270,9 +211,6 @@ export class Starter {
   }
 }
 
-/** Each is an open file. */
-const MOST_SPARES = 8;
-
 /** Stands in until the process exists: a child tells nothing before the turn in which it was started is over. */
 class LateListener implements ChildListener {
   target: ChildListener | undefined;
@@ -334,21 +272,6 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
 
 function sorted(values: Record<string, string> | undefined): [string, string][] {
   return Object.entries(values ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-}
-
-function storageError(error: unknown): HoldfastError {
-  const errno = errnoOf(error);
-  const full = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG';
-  const reason = error instanceof Error ? error.message : String(error);
-  return full
-    ? new HoldfastError('storage_full', `No room for the journal of a new process: ${reason}`, {
-        errno,
-      })
-    : new HoldfastError(
-        'storage_unavailable',
-        `The journal of a new process cannot be written: ${reason}`,
-        { errno },
-      );
 }
 
 function readBootId(): string {

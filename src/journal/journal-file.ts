@@ -205,7 +205,7 @@ export class JournalFile {
 
   private removeSegment(segment: Segment): void {
     this.place.usage.add(-segment.size);
-    tryTo(() => this.place.disk.remove(segment.path));
+    this.place.disk.removeSoon(segment.path);
   }
 
   private grew(

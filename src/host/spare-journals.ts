@@ -1,0 +1,109 @@
+// Journals that belong to no process yet, made ahead. To make a file costs as much as to start a program, and more on
+// ext4 where files are deleted all the time; so it is made in the background, and a start finds it ready.
+
+import type { BufferPool } from '../base/buffer-pool.ts';
+import type { Clock } from '../base/clock.ts';
+import { errnoOf, type Disk } from '../base/disk.ts';
+import { randomId } from '../base/ids.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Limits } from '../protocol/limits.ts';
+import { Journal } from '../journal/journal.ts';
+import type { DiskUsage } from '../journal/journal-file.ts';
+
+/** Left behind by a killed keeper it is empty, and removed. */
+export interface Spare {
+  readonly serial: string;
+  readonly journal: Journal;
+}
+
+export interface SpareOptions {
+  readonly folder: string;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly pool: BufferPool;
+  readonly usage: DiskUsage;
+  readonly limits: Limits;
+}
+
+/** Each is an open file. */
+const MOST_SPARES = 8;
+
+export class SpareJournals {
+  private readonly options: SpareOptions;
+  private readonly spares: Spare[] = [];
+  /** How many there should be: grows when starts come faster than spares are made. */
+  private wanted = 1;
+  private readonly making = new Set<Promise<void>>();
+  private closed = false;
+
+  constructor(options: SpareOptions) {
+    this.options = options;
+  }
+
+  take(): Spare {
+    const spare = this.spares.pop();
+    if (spare) return spare;
+    this.wanted = Math.min(MOST_SPARES, this.wanted * 2);
+    const made = this.create();
+    try {
+      made.journal.open();
+    } catch (error) {
+      throw storageError(error);
+    }
+    return made;
+  }
+
+  /** A refused start has used nothing: the next one can have it. */
+  giveBack(spare: Spare): void {
+    if (this.spares.length < this.wanted) this.spares.push(spare);
+    else spare.journal.remove();
+  }
+
+  prepare(): void {
+    if (this.closed) return;
+    while (this.spares.length + this.making.size < this.wanted) {
+      const made = this.make().finally(() => this.making.delete(made));
+      this.making.add(made);
+    }
+  }
+
+  /** Resolves when nothing of them is left. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.allSettled(this.making);
+    for (const { journal } of this.spares.splice(0)) journal.remove();
+  }
+
+  private async make(): Promise<void> {
+    const spare = this.create();
+    try {
+      await spare.journal.openSoon();
+    } catch {
+      // The next start makes its own, and tells.
+      return;
+    }
+    this.spares.push(spare);
+  }
+
+  private create(): Spare {
+    const { disk, folder, usage, limits, clock, pool } = this.options;
+    const serial = randomId();
+    const place = { disk, folder, id: serial, usage };
+    return { serial, journal: new Journal({ place, limits, clock, pool }) };
+  }
+}
+
+export function storageError(error: unknown): HoldfastError {
+  const errno = errnoOf(error);
+  const full = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG';
+  const reason = error instanceof Error ? error.message : String(error);
+  return full
+    ? new HoldfastError('storage_full', `No room for the journal of a new process: ${reason}`, {
+        errno,
+      })
+    : new HoldfastError(
+        'storage_unavailable',
+        `The journal of a new process cannot be written: ${reason}`,
+        { errno },
+      );
+}
