@@ -40,7 +40,7 @@ export function launchPlan(
   const streams = spec.streams ?? 'merged';
   return {
     file: findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH),
-    argv,
+    argv: spec.arg0 === undefined ? argv : [spec.arg0, ...argv.slice(1)],
     env: Array.from(env, ([name, value]) => `${name}=${value}`),
     cwd,
     streams,

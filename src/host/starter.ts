@@ -288,6 +288,7 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
   const {
     command,
     argv,
+    arg0,
     cwd,
     environment,
     env,
@@ -310,6 +311,7 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
     term,
     hardTimeoutMs,
     sorted(labels),
+    ...(arg0 === undefined ? [] : [arg0]),
   ];
   return createHmac('sha256', key).update(JSON.stringify(inputs)).digest('hex');
 }
