@@ -12,6 +12,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
+import { codexOptions, codexRoute } from './codex/codex.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
 import { Metrics } from './metrics.ts';
@@ -44,6 +45,8 @@ export interface ServerOptions {
   readonly allowRemote?: boolean;
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
+  /** How long a codex session outlives its connection. */
+  readonly detachMs?: number;
   /** How often a follower that gets nothing is told that the server is there. */
   readonly heartbeatMs?: number;
 }
@@ -115,7 +118,8 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   held.add(() => host.close());
   const { keeper } = await host.link();
   const metrics = new Metrics();
-  const router = new Router(routesOf(options, { host, clock, metrics }));
+  const report = options.report ?? (() => undefined);
+  const router = new Router(routesOf(options, { host, clock, metrics, report, home: home.folder }));
   const hosts = new Set<string>();
   const policy: GatePolicy = {
     hosts,
@@ -123,7 +127,6 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     bearer: (token) => tokens.bearer(token),
     openToAll: options.openToAll ?? false,
   };
-  const report = options.report ?? (() => undefined);
   const access = (entry: AccessEntry): void => {
     metrics.answered(entry);
     options.access?.(entry);
@@ -163,12 +166,26 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
 }
 
 function routesOf(
-  { defaultDirectory, heartbeatMs, startRate }: ServerOptions,
-  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'>,
+  { defaultDirectory, heartbeatMs, startRate, detachMs, env }: ServerOptions,
+  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'> & {
+    readonly report: (message: string) => void;
+    readonly home: string;
+  },
 ): Route[] {
-  const { host, clock } = parts;
+  const { host, clock, report, home } = parts;
   const rate = new StartRate(clock, startRate);
+  const codex = codexOptions({
+    host,
+    clock,
+    home,
+    env,
+    report,
+    detachMs,
+    ...(defaultDirectory !== undefined && { cwd: defaultDirectory }),
+    countStart: (caller) => rate.take(caller),
+  });
   return [
+    codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
     ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate }),
   ];
