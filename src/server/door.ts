@@ -134,7 +134,8 @@ async function answer(
     dialect = options.router.dialectOf(target.path) ?? plainDialect;
     const asSocket = head !== undefined && wantsSocket(request);
     const queryToken = asSocket ? (target.query.get('token') ?? undefined) : undefined;
-    const knock = { method, headers, rawHeaders, queryToken, door: options.kind };
+    const anonymous = options.router.anonymous(method, target.path);
+    const knock = { method, headers, rawHeaders, queryToken, anonymous, door: options.kind };
     const caller = gate(knock, options.policy);
     note.caller = caller;
     const { route, params } = options.router.match(method, target.path);

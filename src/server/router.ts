@@ -25,6 +25,8 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly handler: Handler;
+  /** Needs no token: it tells nothing and does nothing. */
+  readonly anonymous?: true;
   /** For a GET that asks to become a WebSocket; without it the handler answers such a request too. */
   readonly socket?: SocketRow;
   /** What the errors of this route look like, where a dialect has its own. */
@@ -69,6 +71,12 @@ export class Router {
 
   get routes(): string[] {
     return this.rows.map(({ route }) => `${route.method} ${route.path}`);
+  }
+
+  anonymous(method: string, path: string): boolean {
+    return this.rows.some(
+      ({ route }) => route.anonymous === true && route.method === method && route.path === path,
+    );
   }
 
   /** Throws `no_route`, or `method_not_allowed` with the methods that the path has. */

@@ -1,10 +1,7 @@
 // The server: the doors of one home, in front of its keeper. It holds nothing that a restart would lose.
 
 import { rmSync } from 'node:fs';
-import type { Server as HttpServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { isIP } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
@@ -15,6 +12,7 @@ import { coderRoutes } from './coder.ts';
 import { codexOptions, codexRoute } from './codex/codex.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
+import { bracketed, closeDoor, hostNames, isLoopback, listenTcp, listenUnix } from './listen.ts';
 import { Metrics } from './metrics.ts';
 import { nativeRoutes, type NativeOptions } from './native.ts';
 import { Router, type Route } from './router.ts';
@@ -208,53 +206,7 @@ function refuseUnsafeBind(address: string, { openToAll, allowRemote }: ServerOpt
   }
 }
 
-function isLoopback(address: string): boolean {
-  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
-}
-
-/** Every name under which this address may be called. */
-function hostNames(address: string): string[] {
-  const loopback = ['127.0.0.1', 'localhost', '[::1]'];
-  if (isLoopback(address)) return [...loopback, bracketed(address)];
-  if (address !== '0.0.0.0' && address !== '::') return [bracketed(address)];
-  // Numbers only: a page elsewhere can make a name of its own point here, but no number.
-  const own = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
-  return [...loopback, ...own.map((entry) => bracketed(entry.address))];
-}
-
-function bracketed(address: string): string {
-  return isIP(address) === 6 ? `[${address}]` : address;
-}
-
 function socketPath(wanted: string | undefined, folder: string): string | undefined {
   if (wanted === 'none') return undefined;
   return wanted === undefined ? join(folder, SOCKET_NAME) : resolve(wanted);
-}
-
-function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, address, () => resolve((server.address() as AddressInfo).port));
-  });
-}
-
-/** 0600 from the moment it exists. */
-async function listenUnix(server: HttpServer, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  const umask = process.umask(0o177);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(path, resolve);
-    });
-  } finally {
-    process.umask(umask);
-  }
-}
-
-function closeDoor(server: HttpServer): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

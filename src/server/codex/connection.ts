@@ -52,6 +52,7 @@ export class CodexConnection implements WireListener {
   private readonly options: CodexOptions;
   private readonly caller: Caller;
   private readonly wire: Wire;
+  private readonly session: CodexSession;
   private readonly over = new AbortController();
   private readonly cleanups = new Set<() => void>();
   private attached: Attached | undefined;
@@ -71,6 +72,7 @@ export class CodexConnection implements WireListener {
     // One listener per call under way.
     setMaxListeners(0, this.over.signal);
     this.wire = wire(this);
+    this.session = this.asSession();
   }
 
   received(text: string): void {
@@ -95,13 +97,14 @@ export class CodexConnection implements WireListener {
   ended(): void {
     this.ending = true;
     this.release();
-    this.attached?.detach();
+    void this.attached?.detach();
   }
 
   /** Ends the session too, and its processes: for a transport that cannot be resumed. */
-  finish(): void {
+  async finish(): Promise<void> {
+    this.ending = true;
     this.release();
-    this.attached?.detach(true);
+    await this.attached?.detach(true);
   }
 
   private release(): void {
@@ -111,11 +114,8 @@ export class CodexConnection implements WireListener {
   }
 
   private malformed({ message }: MalformedMessage): RpcError {
-    const { peer } = this.wire;
-    return new RpcError(
-      rpcCodes.refused,
-      `failed to parse websocket JSON-RPC message from exec-server websocket ${peer}: ${message}`,
-    );
+    const { source } = this.wire;
+    return new RpcError(rpcCodes.refused, `failed to parse ${source}: ${message}`);
   }
 
   private handle(message: Message): void {
@@ -192,7 +192,7 @@ export class CodexConnection implements WireListener {
       : sessions.resume(resume, holder));
     this.attached = attached;
     // The connection may have ended meanwhile.
-    if (this.ending) attached.detach();
+    if (this.ending) void attached.detach();
     const { host, clock, keepMs, graceMs, countStart } = this.options;
     const processes = new Processes({
       host,
@@ -211,7 +211,8 @@ export class CodexConnection implements WireListener {
     return { sessionId: attached.id, environmentInfo: infoOf(surroundings) };
   }
 
-  private get session(): CodexSession {
+  /** One object for as long as the connection lasts: methods may know it again by it. */
+  private asSession(): CodexSession {
     return {
       notify: (method, params) => {
         if (!this.over.signal.aborted) this.wire.send(notificationText(method, params));

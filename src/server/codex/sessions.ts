@@ -21,7 +21,7 @@ export interface Attached {
   readonly id: string;
   readonly owner: Owner;
   /** The connection has ended: the time that the session has left begins. `now`: it has none. */
-  detach(now?: boolean): void;
+  detach(now?: boolean): Promise<void>;
 }
 
 export interface SessionsOptions {
@@ -103,12 +103,14 @@ export class Sessions {
       });
     };
     plan();
-    const detach = (now = false): void => {
+    const detach = async (now = false): Promise<void> => {
       if (!over()) return;
-      host
-        .lease(owner, { ...lease, mode: 'renew', ttlMs: now ? 0 : detachMs })
+      try {
+        await host.lease(owner, { ...lease, mode: 'renew', ttlMs: now ? 0 : detachMs });
+      } catch (error) {
         // The lease runs out by itself then.
-        .catch((error: unknown) => report(`a session was not detached: ${String(error)}`));
+        report(`a session was not detached: ${String(error)}`);
+      }
     };
     return { id, owner, detach };
   }

@@ -21,7 +21,7 @@ const RECENT_MS = 1000;
 const PROBE_MS = 2000;
 
 export class SocketWire implements Wire {
-  readonly peer: string;
+  readonly source: string;
   private readonly socket: WebSocket;
   private readonly clock: Clock;
   private heardUs: number;
@@ -31,7 +31,7 @@ export class SocketWire implements Wire {
 
   constructor(socket: WebSocket, peer: string, clock: Clock, listener: WireListener) {
     this.socket = socket;
-    this.peer = peer;
+    this.source = `websocket JSON-RPC message from exec-server websocket ${peer}`;
     this.clock = clock;
     this.heardUs = clock.nowUs();
     socket.on('message', (data: Buffer) => {

@@ -1,8 +1,8 @@
 // The wire of one codex connection, whatever carries it: a WebSocket, or the lines of stdin and stdout.
 
 export interface Wire {
-  /** Names the other side in messages. */
-  readonly peer: string;
+  /** What a message from here is called when it is none. */
+  readonly source: string;
   send(text: string): void;
   /** Undefined: there is room for more output now. Answers stay outside this: they are sent in any case. */
   room(): Promise<void> | undefined;
@@ -14,6 +14,5 @@ export interface Wire {
 
 export interface WireListener {
   received(text: string): void;
-  /** More came in one message than may. */
   ended(): void;
 }
