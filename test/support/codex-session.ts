@@ -1,6 +1,7 @@
 // A connection of a codex client, as the methods that are not about processes see it, and a caller of those methods that
 // gives back what would be on the wire.
 
+import { setMaxListeners } from 'node:events';
 import type { CodexSession, MethodTable } from '../../src/server/codex/rpc.ts';
 import { RpcError } from '../../src/server/codex/rpc.ts';
 import { onCleanup } from './hosts.ts';
@@ -24,6 +25,8 @@ export class TestSession implements CodexSession {
   constructor(home?: string) {
     this.admin = home === undefined;
     this.home = home ?? '/nonexistent-home';
+    // One listener per call under way.
+    setMaxListeners(0, this.over.signal);
     onCleanup(() => this.close());
   }
 
