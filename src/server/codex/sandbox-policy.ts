@@ -23,6 +23,8 @@ export interface Rule {
   /** Without links, as far as it exists. */
   readonly path: BytePath;
   readonly access: Access;
+  /** How it was named, if by way of a link. */
+  readonly alias?: BytePath;
   /** Follows from a writable folder; nobody asked for it by name. */
   readonly implied?: boolean;
   /** It need not be there: what is missing is left out. */
@@ -68,7 +70,10 @@ export async function readPolicy(
   const places = placesOf(context, tmpdir);
   const asked = list(files, 'entries').flatMap((entry) => readEntry(entry, places));
   const rules = await Promise.all(
-    asked.map(async (rule) => ({ ...rule, path: await withoutLinks(rule.path) })),
+    asked.map(async (rule) => {
+      const path = await withoutLinks(rule.path);
+      return path === rule.path ? rule : { ...rule, path, alias: rule.path };
+    }),
   );
   return { kind, network, rules: [...rules, ...impliedBy(rules)] };
 }
