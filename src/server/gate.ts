@@ -7,7 +7,7 @@ import { EVERYONE, type Owner } from '../protocol/host-api.ts';
 import type { Bearer } from './tokens.ts';
 
 export interface GatePolicy {
-  /** The names under which the TCP door may be addressed, with their port: "127.0.0.1:4100". */
+  /** The names under which the TCP door may be addressed, with their port, "127.0.0.1:4100", or with any, "127.0.0.1:*". */
   readonly hosts: ReadonlySet<string>;
   /** Origins of pages that this server itself serves. */
   readonly origins: ReadonlySet<string>;
@@ -48,7 +48,7 @@ const SINGLE = new Set([
 export function gate(knock: Knock, policy: GatePolicy): Caller {
   const { headers, door } = knock;
   refuseRepeated(knock.rawHeaders);
-  if (door === 'tcp' && !policy.hosts.has(headers.host ?? '')) {
+  if (door === 'tcp' && !isOurs(headers.host ?? '', policy.hosts)) {
     throw forbidden('This server does not answer to that Host.');
   }
   if (headers.origin !== undefined && !policy.origins.has(headers.origin)) {
@@ -60,6 +60,11 @@ export function gate(knock: Knock, policy: GatePolicy): Caller {
   }
   if (knock.anonymous === true) return { tokenId: 'nobody', owner: '', admin: false };
   return whoAsks(knock, policy);
+}
+
+/** Any port: a tunnel may end at another one. It is the name that a page elsewhere could forge, never the port alone. */
+function isOurs(host: string, hosts: ReadonlySet<string>): boolean {
+  return hosts.has(host) || hosts.has(host.replace(/:\d+$/, ':*'));
 }
 
 function whoAsks({ headers, queryToken, door }: Knock, policy: GatePolicy): Caller {

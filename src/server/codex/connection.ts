@@ -63,7 +63,7 @@ export class CodexConnection implements WireListener {
   private running = 0;
   /** Set while what comes must wait its turn: during the handshake, or always when serial. */
   private turn: Promise<void> | undefined;
-  private readonly waiting: Message[] = [];
+  private readonly waiting: (Message | MalformedMessage)[] = [];
 
   /** `wire` is made for this connection, which listens to it. */
   constructor(options: CodexOptions, caller: Caller, wire: (listener: WireListener) => Wire) {
@@ -82,14 +82,7 @@ export class CodexConnection implements WireListener {
       this.wire.drop();
       return;
     }
-    let message: Message;
-    try {
-      message = parseMessage(text);
-    } catch (error) {
-      if (!(error instanceof MalformedMessage)) throw error;
-      this.wire.send(errorText('-1', this.malformed(error)));
-      return;
-    }
+    const message = parsed(text);
     if (this.turn) this.waiting.push(message);
     else this.handle(message);
   }
@@ -118,8 +111,10 @@ export class CodexConnection implements WireListener {
     return new RpcError(rpcCodes.refused, `failed to parse ${source}: ${message}`);
   }
 
-  private handle(message: Message): void {
-    if (message.kind === 'request') {
+  private handle(message: Message | MalformedMessage): void {
+    if (message instanceof MalformedMessage)
+      this.wire.send(errorText('-1', this.malformed(message)));
+    else if (message.kind === 'request') {
       const work = this.request(message);
       if (message.method === 'initialize' || this.options.serial) this.takeTurn(work);
     } else if (
@@ -239,5 +234,15 @@ export class CodexConnection implements WireListener {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     this.options.report(`unexpected: ${text}`);
     return new RpcError(rpcCodes.failed, 'Something went wrong inside the server.');
+  }
+}
+
+/** What is no message waits its turn like one, so that its refusal stands where it belongs. */
+function parsed(text: string): Message | MalformedMessage {
+  try {
+    return parseMessage(text);
+  } catch (error) {
+    if (error instanceof MalformedMessage) return error;
+    throw error;
   }
 }

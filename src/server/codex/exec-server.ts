@@ -83,7 +83,7 @@ export async function listenExecServer(options: ListenOptions): Promise<RunningE
     await host.close();
     throw error;
   });
-  for (const name of hostNames(address)) hosts.add(`${name}:${bound}`);
+  for (const name of hostNames(address)) hosts.add(`${name}:*`);
   const query = token === undefined ? '' : `/?token=${token}`;
   return {
     url: `ws://${bracketed(address)}:${bound}${query}`,
