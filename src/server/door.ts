@@ -132,7 +132,8 @@ async function answer(
     const { method = '', headers, rawHeaders } = request;
     const target = targetOf(request.url ?? '');
     dialect = options.router.dialectOf(target.path) ?? plainDialect;
-    const asSocket = head !== undefined && wantsSocket(request);
+    const asSocket =
+      head !== undefined && wantsSocket(request) && options.router.takesSockets(target.path);
     const queryToken = asSocket ? (target.query.get('token') ?? undefined) : undefined;
     const anonymous = options.router.anonymous(method, target.path);
     const knock = { method, headers, rawHeaders, queryToken, anonymous, door: options.kind };

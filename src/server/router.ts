@@ -79,6 +79,12 @@ export class Router {
     );
   }
 
+  /** Whether a WebSocket can be opened there. */
+  takesSockets(path: string): boolean {
+    const parts = path.split('/');
+    return this.rows.some((row) => row.route.socket && matchParts(row.parts, parts));
+  }
+
   /** Throws `no_route`, or `method_not_allowed` with the methods that the path has. */
   match(method: string, path: string): Match {
     const parts = path.split('/');
