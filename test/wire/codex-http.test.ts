@@ -12,7 +12,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  expect(served.reports).toEqual([]);
   await served.stop();
 });
 
@@ -75,5 +74,6 @@ describe('requests through the codex door', () => {
       const own = [{ name: 'authorization', value: `Bearer ${token}` }];
       expect(await ask(own)).toMatchObject({ status: 200 });
     }
+    expect(served.reports).toEqual([]);
   });
 });

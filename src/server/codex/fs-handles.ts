@@ -10,7 +10,7 @@ import { RpcError, rpcCodes } from './rpc.ts';
 
 const MAX_HANDLES = 128;
 const MAX_ID_BYTES = 32;
-export const MAX_BLOCK_BYTES = 1024 * 1024;
+const MAX_BLOCK_BYTES = 1024 * 1024;
 
 interface Held {
   readonly file: FileHandle;

@@ -57,7 +57,7 @@ function furnished(session?: TestSession): Bench {
   symlinkSync('f', join(folder, 'lf'));
   symlinkSync('d', join(folder, 'ld'));
   symlinkSync('nowhere', join(folder, 'dang'));
-  execFileSync('mkfifo', [join(folder, 'fifo')]);
+  makePipe(join(folder, 'fifo'));
   return made;
 }
 
@@ -513,7 +513,7 @@ describe('copying', () => {
     symlinkSync('nope', join(folder, 'd/dang'));
     symlinkSync('../f', join(folder, 'd/lf'));
     mkdirSync(join(folder, 'd/e'));
-    execFileSync('mkfifo', [join(folder, 'd/e/pipe')]);
+    makePipe(join(folder, 'd/e/pipe'));
     execFileSync('chmod', ['500', join(folder, 'd/e')]);
     expect(await copy(made, 'd', 'd2', true)).toEqual({});
     expect(readdirSync(join(folder, 'd2')).sort()).toEqual(['dang', 'e', 'lf', 'x']);
@@ -1005,4 +1005,8 @@ async function settled(holds: () => boolean): Promise<void> {
     await new Promise((resolve) => {
       setImmediate(resolve);
     });
+}
+
+function makePipe(path: string): void {
+  execFileSync('sh', ['-c', 'mkfifo "$0"', path]);
 }

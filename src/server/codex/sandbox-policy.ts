@@ -45,7 +45,7 @@ const PROTECTED = ['.git', '.codex', '.agents'];
 const MINIMAL =
   '/bin /sbin /usr /etc /lib /lib32 /lib64 /libx32 /nix/store /run/current-system/sw'.split(' ');
 
-export const NO_SANDBOX: SandboxPolicy = { kind: 'none', network: true };
+const NO_SANDBOX: SandboxPolicy = { kind: 'none', network: true };
 
 export function unenforceable(): RpcError {
   return invalid('sandbox intent cannot be enforced on this executor');

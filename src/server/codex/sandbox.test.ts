@@ -248,7 +248,7 @@ describe.skipIf(!installed)('a sandboxed command', () => {
     const made = workspace();
     const d = join(made.folder, 'd');
     const script = 'trap "echo signal:2; exit 7" INT; echo on; while :; do read -r _ < hold; done';
-    execFileSync('mkfifo', [join(d, 'hold')]);
+    makePipe(join(d, 'hold'));
     const command = await sandboxed(
       { argv: ['sh', '-c', script], env },
       managed(workspaceWrite, d),
@@ -272,3 +272,7 @@ describe.skipIf(!installed)('a sandboxed command', () => {
     expect(output).toBe('on\nsignal:2\n');
   });
 });
+
+function makePipe(path: string): void {
+  execFileSync('sh', ['-c', 'mkfifo "$0"', path]);
+}
