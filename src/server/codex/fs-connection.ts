@@ -37,13 +37,13 @@ class Connection {
     });
   }
 
-  /** Replaces the watch there was. False: things are not as described, out of sight, or cannot be watched. */
-  async watch(watchId: number, wanted: Wanted): Promise<boolean> {
+  /** Replaces the watch there was, if only by none. False: things are not as described, out of sight, or cannot be watched. */
+  async watch(watchId: number, wanted: Wanted | undefined): Promise<boolean> {
     this.watching?.stop();
     this.watching = undefined;
     this.asked += 1;
     const turn = this.asked;
-    if (await this.hides(wanted)) return false;
+    if (!wanted || (await this.hides(wanted))) return false;
     const watching = await MissingWatch.start(wanted, () =>
       this.session.notify('fs/missingChanged', { watchId }),
     );

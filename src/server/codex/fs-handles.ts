@@ -58,13 +58,11 @@ export class FileHandles {
     if (bytes.length < 1 || bytes.length > MAX_BLOCK_BYTES)
       throw refused(`file write block length must be between 1 and ${MAX_BLOCK_BYTES}`);
     const { file, mode } = this.find(id);
-    await this.orClose(id, async () => {
-      if (mode !== 'replace') throw new SystemError('EBADF');
-      for (let done = 0; done < bytes.length;) {
-        const { bytesWritten } = await file.write(bytes, done, undefined, offset + done);
-        done += bytesWritten;
-      }
-    });
+    if (mode !== 'replace') throw new SystemError('EBADF');
+    for (let done = 0; done < bytes.length;) {
+      const { bytesWritten } = await file.write(bytes, done, undefined, offset + done);
+      done += bytesWritten;
+    }
   }
 
   /** An unknown handle is closed already. Waits for what is being read or written. */
@@ -93,7 +91,7 @@ export class FileHandles {
     throw new RpcError(rpcCodes.notFound, `unknown file handle \`${id}\``);
   }
 
-  /** A file that failed once is not asked again. */
+  /** A file that could not be read once is not asked again; one that could not be written may find room later. */
   private async orClose<T>(id: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();

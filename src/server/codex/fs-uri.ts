@@ -17,9 +17,7 @@ export function parseUri(value: string): BytePath {
     throw invalid(`unsupported path URI scheme \`${url.protocol.slice(0, -1)}\``);
   if (url.search !== '') throw invalid('query parameters are not allowed in path URIs');
   if (url.hash !== '') throw invalid('fragments are not allowed in path URIs');
-  // What looks like a drive is a path of Windows; the parser has made its letter's case whatever was sent.
-  if (url.host !== '' || /^\/[A-Za-z]:(\/|$)/.test(url.pathname))
-    throw refused(`'${url.href}' is invalid on '${process.platform}'`);
+  if (isForeign(url)) throw refused(`'${url.href}' is invalid on '${process.platform}'`);
   const path = decode(url.pathname);
   if (path.includes('\0')) throw invalid(`'${url.href}' is invalid on '${process.platform}'`);
   return tidy(path);
@@ -27,6 +25,11 @@ export function parseUri(value: string): BytePath {
 
 export function formatUri(path: BytePath): string {
   return `file://${path.replaceAll(ESCAPED, (char) => `%${hex(char)}`)}`;
+}
+
+/** The path of another machine, or of Windows: what looks like a drive is one. */
+function isForeign({ host, pathname }: URL): boolean {
+  return host !== '' || /^\/[A-Za-z]:(\/|$)/.test(pathname);
 }
 
 /** For messages and for calls that take text. */

@@ -671,12 +671,15 @@ describe('open files (45)', () => {
     const wrongWay = { code: -32603, message: 'Bad file descriptor (os error 9)' };
     await on('fs/open', 'd/x', { handleId: 'r' });
     expect(await write(0, base64('a'), 'r')).toEqual(wrongWay);
-    // A failure closes the handle.
-    expect(await write(0, base64('a'), 'r')).toEqual({
-      code: -32004,
-      message: 'unknown file handle `r`',
+    expect(await call('fs/readBlock', { handleId: 'r', offset: 0, len: 1 })).toMatchObject({
+      chunk: base64('x'),
     });
+    // Reading that fails closes the handle.
     expect(await call('fs/readBlock', { handleId: 'w', offset: 0, len: 1 })).toEqual(wrongWay);
+    expect(await write(0, base64('a'))).toEqual({
+      code: -32004,
+      message: 'unknown file handle `w`',
+    });
   });
 });
 
@@ -746,6 +749,9 @@ describe('watching', () => {
         Array.from({ length: 64 }, (_, index) => `m${index}`),
       ),
     ).toEqual(yes);
+    expect(
+      await made.call('fs/watchMissing', { watchId: 8, missing: ['file://elsewhere/x'] }),
+    ).toEqual(no);
     expect(await made.call('fs/watchMissing', {})).toEqual({
       code: -32602,
       message: 'missing field `watchId`',
@@ -977,7 +983,7 @@ describe('sandboxed calls', () => {
         { permissions: { type: 'zzz' } },
         'unknown variant `zzz`, expected one of `managed`, `disabled`, `external`',
       ],
-      [5, 'invalid type: number, expected struct SandboxContext'],
+      [5, 'invalid type: number, expected struct WireFileSystemSandboxContext'],
     ];
     for (const [each, message] of wrong)
       expect(await on('fs/readFile', 'd/x', { sandbox: each })).toEqual({ code: -32602, message });

@@ -15,10 +15,17 @@ import {
 import { reachOf } from './fs-reach.ts';
 import { readWhole } from './fs-read.ts';
 import { copyTree, listFolder, removeTree } from './fs-tree.ts';
-import { formatUri, parseUri } from './fs-uri.ts';
+import { formatUri, parseUri, type BytePath } from './fs-uri.ts';
 import { walk, walkOptions } from './fs-walk.ts';
 import { Fields, invalid } from './params.ts';
-import type { CodexSession, CodexSurroundings, Method, MethodTable } from './rpc.ts';
+import {
+  RpcError,
+  rpcCodes,
+  type CodexSession,
+  type CodexSurroundings,
+  type Method,
+  type MethodTable,
+} from './rpc.ts';
 
 export function fsMethods(surroundings: CodexSurroundings): MethodTable {
   const connections = new Connections();
@@ -41,7 +48,7 @@ type FsTable = Readonly<Record<string, FsMethod>>;
 
 function answering(name: string, method: FsMethod): Method {
   const part = name.slice('fs/'.length);
-  const shape = `struct Fs${part.charAt(0).toUpperCase()}${part.slice(1)}Params`;
+  const shape = `struct WireFs${part.charAt(0).toUpperCase()}${part.slice(1)}Params`;
   return async (params, session) => {
     try {
       return await method(new Fields(params, shape), session);
@@ -150,11 +157,25 @@ function heldMethods(connections: Connections, way: WayOf): FsTable {
 function watchMissing(connections: Connections): FsMethod {
   return async (fields, session) => {
     const watchId = fields.count('watchId');
-    const missing = fields.texts('missing').map((uri) => parseUri(uri));
-    const present = fields.optionalText('present');
-    const wanted = { missing, present: present === undefined ? undefined : parseUri(present) };
+    const missing = fields.texts('missing').map(ownPath);
+    const uri = fields.optionalText('present');
+    const present = uri === undefined ? undefined : ownPath(uri);
+    const foreign = missing.includes(undefined) || (uri !== undefined && present === undefined);
+    const wanted = foreign
+      ? undefined
+      : { missing: missing.filter((path) => path !== undefined), present };
     return { watching: await connections.of(session).watch(watchId, wanted) };
   };
+}
+
+/** Undefined for a path of another machine, of which nothing can be known here. */
+function ownPath(uri: string): BytePath | undefined {
+  try {
+    return parseUri(uri);
+  } catch (error) {
+    if (error instanceof RpcError && error.code === rpcCodes.refused) return undefined;
+    throw error;
+  }
 }
 
 async function closing<T>(file: FileHandle, use: (file: FileHandle) => Promise<T>): Promise<T> {

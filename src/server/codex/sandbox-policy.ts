@@ -57,7 +57,7 @@ export async function readPolicy(
   tmpdir: string | undefined,
 ): Promise<SandboxPolicy> {
   if (sandbox === undefined || sandbox === null) return NO_SANDBOX;
-  const context = new Fields(sandbox, 'struct SandboxContext');
+  const context = new Fields(sandbox, 'struct WireFileSystemSandboxContext');
   const permissions = object(context, 'permissions', 'PermissionProfile');
   const kind = oneOf(permissions.raw('type'), ['managed', 'disabled', 'external']);
   context.text('windowsSandboxLevel');
