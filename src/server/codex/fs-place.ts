@@ -35,6 +35,7 @@ export async function withPlace<T>(
   way: Way,
   use: (place: Place) => Promise<T>,
 ): Promise<T> {
+  way.reach.checkName(path);
   const handle = await open(pathBytes(path), O_PATH | (way.follow ? 0 : O_NOFOLLOW));
   try {
     const place = { handle, real: await realPath(handle), stats: await handle.stat() };
@@ -49,9 +50,10 @@ export async function withPlace<T>(
 /** The same for a folder. Reading it is not asked for: whoever creates in it asks for what is created. */
 export async function withFolder<T>(
   path: BytePath,
-  { follow }: Pick<Way, 'follow'>,
+  { reach, follow }: Way,
   use: (folder: Pick<Place, 'handle' | 'real'>) => Promise<T>,
 ): Promise<T> {
+  reach.checkName(path);
   const flags = O_PATH | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW);
   const handle = await open(pathBytes(path), flags);
   try {

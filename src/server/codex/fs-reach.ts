@@ -27,6 +27,12 @@ export class Reach {
     if (access === 'write' && allowed !== 'write') throw new SystemError('EROFS');
   }
 
+  /** For a name before it is looked up: what is out of sight is no way to anywhere either, and its links are not told. */
+  checkName(path: BytePath): void {
+    const closed = this.rules !== undefined && accessTo(this.rules, path) === 'deny';
+    if (closed || this.hides(path)) throw new SystemError('EACCES');
+  }
+
   /** For what takes a whole tree: also nothing inside of it may be forbidden. */
   checkTree(path: BytePath, access: 'read' | 'write'): void {
     this.check(path, access);

@@ -105,12 +105,16 @@ export async function removeTree(path: BytePath, options: RemoveOptions, way: Wa
   if (name === '') throw new SystemError('EBUSY');
   try {
     await withFolder(parentOf(path), way, async ({ handle, real }) => {
-      if (!options.recursive) {
-        way.reach.check(join(real, name), 'write');
-        return removeOne(handle, name);
+      const target = join(real, name);
+      way.reach.check(target, 'read');
+      // What is missing is told before what may not be written.
+      await lstat(inside(handle, name));
+      if (options.recursive) {
+        way.reach.checkTree(target, 'write');
+        return removeAll(handle, name, 0);
       }
-      way.reach.checkTree(join(real, name), 'write');
-      return removeAll(handle, name, 0);
+      way.reach.check(target, 'write');
+      return removeOne(handle, name);
     });
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' || !options.force) throw error;

@@ -797,6 +797,7 @@ describe('a scoped token', () => {
     symlinkSync('state', join(root, 'alias'));
     symlinkSync('state/token', join(root, 'tok'));
     symlinkSync('state/new', join(root, 'newtok'));
+    symlinkSync('/etc/hostname', join(home, 'out'));
     return { ...bench(new TestSession(home), root), home };
   }
 
@@ -804,7 +805,7 @@ describe('a scoped token', () => {
 
   it('[CF10] reads nothing of the state directory, by whatever name', async () => {
     const { on, call, home } = scoped();
-    for (const name of everyWay) {
+    for (const name of [...everyWay, 'state/out']) {
       for (const method of ['fs/readFile', 'fs/getMetadata', 'fs/canonicalize'])
         expect(await on(method, name)).toEqual(denied);
       expect(await on('fs/open', name, { handleId: 'h' })).toEqual(denied);
@@ -859,7 +860,7 @@ describe('a scoped token', () => {
     ).toEqual(denied);
     expect(readdirSync(elsewhere)).toEqual([]);
     expect(readFileSync(join(home, 'token'), 'utf8')).toBe('secret');
-    expect(readdirSync(home).sort()).toEqual(['journals', 'token']);
+    expect(readdirSync(home).sort()).toEqual(['journals', 'out', 'token']);
   });
 
   it('[CF10] walks around it and is not told what happens in it', async () => {
@@ -954,7 +955,11 @@ describe('sandboxed calls', () => {
         ]),
       };
       expect(await on('fs/readFile', 'd/x', closed)).toEqual(denied);
-      expect(await on('fs/readFile', 'd/lo/s', closed)).toHaveProperty('dataBase64');
+      // A link in a closed folder is no way out of it, and is not told.
+      expect(await on('fs/readFile', 'd/lo/s', closed)).toEqual(denied);
+      expect(await on('fs/canonicalize', 'd/lo/s', closed)).toEqual(denied);
+      expect(await on('fs/readFile', 'out/s', closed)).toHaveProperty('dataBase64');
+      expect(await on('fs/remove', 'out/none', closed)).toEqual({});
       expect(await on('fs/remove', '', closed)).toEqual(readOnly);
     }
     expect(await on('fs/readFile', 'd/x', { sandbox: sandbox([]) })).toEqual(missing);

@@ -128,7 +128,7 @@ class Deadline {
     this.signal = this.controller.signal;
     this.gone = gone;
     gone.addEventListener('abort', this.give, { once: true });
-    if (gone.aborted) this.give();
+    if (gone.aborted || timeoutMs === 0) this.give();
     // Node fires a longer timer at once.
     if (timeoutMs !== undefined && timeoutMs < 2 ** 31) {
       this.timer = setTimeout(this.give, timeoutMs);
