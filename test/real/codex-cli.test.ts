@@ -1,7 +1,7 @@
 // The published codex command line, unmodified, with a scripted model on loopback, through our exec-server. Only with
 // CODEX_CLI, which `npm run test:codex` sets.
 
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -15,13 +15,12 @@ import {
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
+import { ExecServer } from '../support/exec-server.ts';
+import { onCleanup, temporaryFolder } from '../support/hosts.ts';
 import { ScriptedModel, type ScriptedTurn } from '../support/scripted-model.ts';
 
 const cli = process.env['CODEX_CLI'];
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const TIMEOUT_MS = 60_000;
 
 describe.skipIf(cli === undefined)('the real codex client', () => {
@@ -205,42 +204,6 @@ function config(modelUrl: string): string {
     'unified_exec = true',
     '',
   ].join('\n');
-}
-
-/** Our drop-in server, on the same port each time it is started. */
-class ExecServer {
-  port = 0;
-  url = '';
-  private readonly home: string;
-  private child: ChildProcess | undefined;
-
-  constructor(home: string) {
-    this.home = home;
-    onCleanup(async () => {
-      await this.kill();
-      await stopKeeper(home);
-    });
-  }
-
-  async start(): Promise<void> {
-    const child = spawn(
-      process.execPath,
-      [main, 'exec-server', '--home', this.home, '--listen', `ws://127.0.0.1:${this.port}`],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
-    );
-    this.child = child;
-    const [line] = (await once(child.stdout, 'data')) as [Buffer];
-    this.url = line.toString().trim();
-    this.port = Number(new URL(this.url).port);
-  }
-
-  async kill(): Promise<void> {
-    const { child } = this;
-    this.child = undefined;
-    if (!child) return;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  }
 }
 
 /** Stands between client and server so that a connection can be lost. */

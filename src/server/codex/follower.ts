@@ -14,6 +14,8 @@ const PAGE_BYTES = 512 * 1024;
 const PACE_BYTES = 16 * 1024 * 1024;
 /** A reader without room says so often enough not to be taken for gone. */
 const STILL_HERE_MS = 4000;
+/** As good as no bound. */
+const UNPACED_BYTES = 2 ** 47;
 /** Only so that a wait ends some time. */
 const WAIT_MS = 600_000;
 
@@ -53,7 +55,11 @@ export async function follow(followed: Followed): Promise<void> {
         },
         signal,
       );
-      if (signal.aborted || (await followed.meant) === false) return;
+      if ((await followed.meant) === false) return;
+      if (signal.aborted) {
+        await letGo(followed, after);
+        return;
+      }
       for (const event of counted(page, offset)) tell(wire, name, event);
       if (page.end) return;
       after = page.nextAfter;
@@ -62,10 +68,22 @@ export async function follow(followed: Followed): Promise<void> {
     }
   } catch (error) {
     // It was never started, has been forgotten, or the connection is over: there is nothing to tell.
-    if (error instanceof HoldfastError && !['internal', 'invalid_input'].includes(error.code))
-      return;
-    throw error;
+    if (!isExpected(error)) throw error;
+    if (signal.aborted) await letGo(followed, after);
   }
+}
+
+/** While nobody listens, nobody is waited for. */
+async function letGo({ host, owner, id }: Followed, after: number): Promise<void> {
+  try {
+    await host.read(owner, { id, after, maxBytes: 1, paceBytes: UNPACED_BYTES });
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+  }
+}
+
+function isExpected(error: unknown): boolean {
+  return error instanceof HoldfastError && !['internal', 'invalid_input'].includes(error.code);
 }
 
 async function roomFor(
