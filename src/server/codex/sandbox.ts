@@ -128,13 +128,20 @@ function divided(env: SandboxPlan['env']): {
   };
 }
 
-/** For a server: one set for all of its connections. `socketFolders`: where sockets of ours are that are not in the home. */
+/**
+ * For a server: one set for all of its connections. `socketFolders`: where sockets of ours are that are not in the home.
+ * HOLDFAST_BUBBLEWRAP names a bubblewrap that is somewhere else than usual.
+ */
 export function sandboxTools(
   home: string,
   socketFolders: readonly string[],
-  tmpdir: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
 ): SandboxTools {
-  return { hidden: [home, ...socketFolders], tmpdir, bubblewrap: findBubblewrap() };
+  return {
+    hidden: [home, ...socketFolders],
+    tmpdir: env['TMPDIR'],
+    bubblewrap: findBubblewrap(env['HOLDFAST_BUBBLEWRAP']),
+  };
 }
 
 /** Not from a path that a client or a workspace could put something into. */
