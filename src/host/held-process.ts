@@ -13,9 +13,11 @@ import type {
 } from '../protocol/process.ts';
 import { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
+import { Asides } from './asides.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
 import type { Ending, ProcessFacts } from './facts.ts';
 import { InputLedger } from './input-ledger.ts';
+import { Pace } from './pace.ts';
 import { loadPosix } from './posix.ts';
 import { nowTicks } from './proc-table.ts';
 
@@ -35,6 +37,7 @@ export interface ProcessSetting {
 
 export class HeldProcess implements ChildListener {
   readonly facts: ProcessFacts;
+  readonly asides = new Asides();
   journal: Journal | EndedJournal;
   outcome: Outcome | undefined;
   exitedAtMs: number | undefined;
@@ -53,6 +56,7 @@ export class HeldProcess implements ChildListener {
   private child: Child | undefined;
   private streamsEnded = false;
   private readonly input: InputLedger;
+  private pacing: Pace | undefined;
   private readonly listeners = new Set<() => void>();
   private readonly sent: { signal: string; by: string }[] = [];
   private timedOutAfterMs: number | undefined;
@@ -113,9 +117,22 @@ export class HeldProcess implements ChildListener {
     if (!(journal instanceof Journal)) return;
     journal.output(stream, bytes);
     this.lastOutputAtMs = this.setting.clock.wallMs();
+    if (this.pacing?.exceeded(journal.offset)) this.child?.pause();
     if (!journal.full) return;
     this.child?.pause();
-    journal.whenDrained(() => this.child?.resume());
+    journal.whenDrained(() => this.goOn());
+  }
+
+  /** A reader asks that output does not get beyond this offset until it has read on. */
+  pace(limitOffset: number): void {
+    this.pacing ??= new Pace(this.setting.clock, () => this.goOn());
+    this.pacing.reader(limitOffset, this.journal.visibleOffset);
+  }
+
+  private goOn(): void {
+    const { journal } = this;
+    if (this.pacing?.holding || (journal instanceof Journal && journal.full)) return;
+    this.child?.resume();
   }
 
   exited(status: ExitStatus): void {
@@ -280,6 +297,7 @@ export class HeldProcess implements ChildListener {
       this.child?.release();
       this.child = undefined;
       this.input.close();
+      this.pacing?.gone();
       this.wake();
       watcher.closed(this);
     });
@@ -306,7 +324,9 @@ export class HeldProcess implements ChildListener {
   }
 
   private append(event: Parameters<Journal['append']>[0]): void {
-    if (this.journal instanceof Journal && !this.ending) this.journal.append(event);
+    if (!(this.journal instanceof Journal) || this.ending) return;
+    const seq = this.journal.append(event);
+    if (event.kind !== 'exited') this.asides.add(seq);
   }
 
   /**

@@ -74,7 +74,11 @@ export class Host implements HostApi {
   async read(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<Results['read']> {
     const params = this.params('read', input);
     const process = this.find(owner, params);
-    const { after = 0, maxBytes = DEFAULT_PAGE_BYTES, offset } = params;
+    const { maxBytes = DEFAULT_PAGE_BYTES, offset, paceBytes } = params;
+    const after =
+      params.afterCount === undefined
+        ? (params.after ?? 0)
+        : process.asides.seqOf(params.afterCount);
     if (params.waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
       const waits = [{ process, for: [{ kind: 'growth', after } as const] }];
       await this.park(() =>
@@ -85,9 +89,12 @@ export class Host implements HostApi {
     const { state, outcome, live } = process;
     const page = await readPage(process.journal, { after, maxBytes, offset });
     const seq = process.journal.visibleSeq;
+    if (paceBytes !== undefined && live) process.pace(page.nextOffset + paceBytes);
+    const counted = params.asides === true || params.afterCount !== undefined;
     return {
       ...page,
       seq,
+      ...(counted && { asides: process.asides.ofPage(after, page.nextAfter, seq) }),
       state,
       ...(outcome && { outcome }),
       end: !live && page.nextAfter >= seq,
@@ -141,11 +148,21 @@ export class Host implements HostApi {
   }
 
   async write(owner: Owner, input: Params<'write'>): Promise<Results['write']> {
-    const { data = Buffer.alloc(0), eof = false, writeId, ...target } = this.params('write', input);
+    const params = this.params('write', input);
+    const { data = Buffer.alloc(0), eof = false, queued = false, writeId, ...target } = params;
     const process = this.find(owner, target);
-    const written = await process.write(Buffer.from(data), writeId);
-    if (eof && !written.repeated) process.endInput();
-    return written;
+    const writing = process.write(Buffer.from(data), writeId);
+    if (!queued) {
+      const written = await writing;
+      if (eof && !written.repeated) process.endInput();
+      return written;
+    }
+    // Refused at once or accepted; what becomes of it then is the process's affair.
+    const accepted = { bytes: data.length, repeated: false };
+    const first = await Promise.race([writing, turnOver().then(() => accepted)]);
+    writing.catch(() => undefined);
+    if (eof && !first.repeated) process.endInput();
+    return first;
   }
 
   async resize(owner: Owner, input: Params<'resize'>): Promise<Results['resize']> {
@@ -212,6 +229,10 @@ export class Host implements HostApi {
     return { acknowledged: this.house.completions.acknowledge(owner, subscriber, numbers) };
   }
 
+  async lease(owner: Owner, input: Params<'lease'>): Promise<Results['lease']> {
+    return { held: this.house.leases.set(owner, this.params('lease', input)) };
+  }
+
   async health(): Promise<Results['health']> {
     const processes = Array.from(this.house.registry.all());
     return {
@@ -264,6 +285,13 @@ export class Host implements HostApi {
     this.parkedWaits -= 1;
     throw error;
   };
+}
+
+/** When what can be known at once is known. */
+function turnOver(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }
 
 export type { HostOptions };

@@ -19,6 +19,7 @@ import type { Completions } from './completions.ts';
 import { FeedFile } from './feed-file.ts';
 import type { HeldProcess } from './held-process.ts';
 import { Kin } from './kin.ts';
+import { Leases } from './leases.ts';
 import type { Surroundings } from './launch-plan.ts';
 import { recoverProcesses } from './recover.ts';
 import { Registry } from './registry.ts';
@@ -53,6 +54,7 @@ export class Household {
   readonly children: Children;
   readonly registry: Registry;
   readonly kin: Kin;
+  readonly leases: Leases;
   private readonly report: (message: string) => void;
   private readonly starter: Starter;
   private readonly starterOptions: StarterOptions;
@@ -87,6 +89,7 @@ export class Household {
       forgotten: (process) => this.forgotten(process),
       look: (process) => this.kin.check(process),
     });
+    this.leases = new Leases(clock, (owner, spareLabel) => this.leaseRanOut(owner, spareLabel));
     this.syncer = new Syncer(clock, this.report);
     const feedUsage = new DiskUsage(Infinity, () => undefined, usage.refusals);
     const feedPlace = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
@@ -162,6 +165,7 @@ export class Household {
   /** Ends everything that was started and leaves no descendant. */
   async close(): Promise<void> {
     await this.starter.close();
+    this.leases.close();
     const unsettled = Array.from(this.registry.all()).filter((process) => !process.settled);
     await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
     for (const process of this.registry.all()) process.abandon();
@@ -187,6 +191,14 @@ export class Household {
       cancel();
       stop();
     });
+  }
+
+  private leaseRanOut(owner: Owner, spareLabel: string | undefined): void {
+    for (const process of this.registry.all()) {
+      const { facts, settled } = process;
+      const spared = spareLabel !== undefined && Object.hasOwn(facts.labels ?? {}, spareLabel);
+      if (facts.owner === owner && !settled && !spared) void this.end(process, 'lease ran out');
+    }
   }
 
   private exited(process: HeldProcess): void {

@@ -45,7 +45,7 @@ export function launchPlan(
       spec.command === undefined
         ? findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH)
         : SHELL,
-    argv,
+    argv: spec.arg0 === undefined ? argv : [spec.arg0, ...argv.slice(1)],
     env: Array.from(env, ([name, value]) => `${name}=${value}`),
     cwd,
     streams,

@@ -244,6 +244,7 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
   const {
     command,
     argv,
+    arg0,
     cwd,
     environment,
     env,
@@ -266,6 +267,7 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
     term,
     hardTimeoutMs,
     sorted(labels),
+    ...(arg0 === undefined ? [] : [arg0]),
   ];
   return createHmac('sha256', key).update(JSON.stringify(inputs)).digest('hex');
 }

@@ -24,6 +24,20 @@ export interface Page {
   readonly outcome?: Outcome;
   /** Nothing will ever follow this page. */
   readonly end: boolean;
+  /** When asked for. */
+  readonly asides?: AsidesOfPage;
+}
+
+/** By these a reader can count the events that are output or an ending: an event's number less the asides up to it. */
+interface AsidesOfPage {
+  /** Up to the event that the page was asked for after. */
+  readonly before: number;
+  /** The number of that event. */
+  readonly after: number;
+  /** The numbers of those in the page's stretch, also where events are missing from it. */
+  readonly seqs: readonly number[];
+  /** All that can be read now, by this count. */
+  readonly count: number;
 }
 
 export interface Missed {
@@ -134,6 +148,7 @@ export interface Results {
   remove: Record<string, never>;
   completions: { readonly completions: readonly Completion[] };
   acknowledge: { readonly acknowledged: number };
+  lease: { readonly held: boolean };
   health: Health;
 }
 

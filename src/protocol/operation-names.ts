@@ -16,6 +16,7 @@ export const operationNames = [
   'remove',
   'completions',
   'acknowledge',
+  'lease',
   'health',
 ] as const;
 

@@ -46,6 +46,8 @@ const start = v.object({
   /** A command for `sh -c`. Exactly one of `command` and `argv`. */
   command: v.optional(v.pipe(text, v.minLength(1))),
   argv: v.optional(v.pipe(v.array(text), v.minLength(1))),
+  /** What the program is told as its own name, instead of the first of `argv`. */
+  arg0: v.optional(text),
   cwd: v.optional(v.pipe(text, v.minLength(1))),
   environment: v.optional(environment),
   /** Variables of this start, over everything else. */
@@ -103,11 +105,17 @@ export const operations = {
   read: v.object({
     ...target,
     after: v.optional(position),
+    /** Instead of `after`: the last event the reader has, counted without asides. Not together with `waitMs`. */
+    afterCount: v.optional(position),
+    /** Tell which events of the page are asides: neither output nor an ending. */
+    asides: v.optional(v.boolean()),
     /** Output bytes the reader has, so that what it missed can be told exactly. */
     offset: v.optional(position),
     maxBytes: v.optional(pageBytes),
     /** Wait this long for something after `after`, or for the end. */
     waitMs: v.optional(milliseconds),
+    /** Hold the process when its output gets this far ahead of the page's end; a reader that is gone holds nobody. */
+    paceBytes: v.optional(v.pipe(position, v.minValue(1))),
   }),
   range: v.object({ ...target, offset: position, maxBytes: v.optional(pageBytes) }),
   text: v.object({
@@ -131,6 +139,8 @@ export const operations = {
     eof: v.optional(v.boolean()),
     /** The same id is applied once. */
     writeId: v.optional(shortText),
+    /** Answer when it is accepted, instead of when the process's input has taken it. */
+    queued: v.optional(v.boolean()),
   }),
   resize: v.object({ ...target, size }),
   signal: v.object({
@@ -163,6 +173,15 @@ export const operations = {
   acknowledge: v.object({
     subscriber: v.optional(shortText),
     numbers: v.pipe(v.array(position), v.maxLength(10_000)),
+  }),
+  /** Concerns the owner who asks. When it runs out, the owner's processes are ended. */
+  lease: v.object({
+    /** open: a new one. take: one that is there, from whoever holds it. renew: only by its holder. */
+    mode: v.picklist(['open', 'take', 'renew']),
+    holder: shortText,
+    ttlMs: milliseconds,
+    /** Processes with this label outlive it. */
+    spareLabel: v.optional(shortText),
   }),
   health: v.object({}),
 } as const satisfies Record<OperationName, v.GenericSchema>;

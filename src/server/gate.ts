@@ -7,7 +7,7 @@ import { EVERYONE, type Owner } from '../protocol/host-api.ts';
 import type { Bearer } from './tokens.ts';
 
 export interface GatePolicy {
-  /** The names under which the TCP door may be addressed, with their port: "127.0.0.1:4100". */
+  /** The names under which the TCP door may be addressed, with their port, "127.0.0.1:4100", or with any, "127.0.0.1:*". */
   readonly hosts: ReadonlySet<string>;
   /** Origins of pages that this server itself serves. */
   readonly origins: ReadonlySet<string>;
@@ -21,6 +21,10 @@ export interface Knock {
   readonly headers: IncomingHttpHeaders;
   /** How often each header was sent; a second Host or Authorization is an attack or a mistake. */
   readonly rawHeaders: readonly string[];
+  /** From the query of a request for a WebSocket: pages and old clients cannot send headers with it. */
+  readonly queryToken?: string | undefined;
+  /** What is asked tells nothing and does nothing: no token is needed. */
+  readonly anonymous?: boolean;
   /** private: the socket lies in a folder that only this user can enter. */
   readonly door: 'tcp' | 'private' | 'socket';
 }
@@ -44,7 +48,7 @@ const SINGLE = new Set([
 export function gate(knock: Knock, policy: GatePolicy): Caller {
   const { headers, door } = knock;
   refuseRepeated(knock.rawHeaders);
-  if (door === 'tcp' && !policy.hosts.has(headers.host ?? '')) {
+  if (door === 'tcp' && !isOurs(headers.host ?? '', policy.hosts)) {
     throw forbidden('This server does not answer to that Host.');
   }
   if (headers.origin !== undefined && !policy.origins.has(headers.origin)) {
@@ -54,11 +58,17 @@ export function gate(knock: Knock, policy: GatePolicy): Caller {
   if (site === 'cross-site' || (site === 'same-site' && headers.origin === undefined)) {
     throw forbidden('Requests from other sites are not answered.');
   }
-  return whoAsks(headers, door, policy);
+  if (knock.anonymous === true) return { tokenId: 'nobody', owner: '', admin: false };
+  return whoAsks(knock, policy);
 }
 
-function whoAsks(headers: IncomingHttpHeaders, door: Knock['door'], policy: GatePolicy): Caller {
-  const token = tokenOf(headers);
+/** Any port: a tunnel may end at another one. It is the name that a page elsewhere could forge, never the port alone. */
+function isOurs(host: string, hosts: ReadonlySet<string>): boolean {
+  return hosts.has(host) || hosts.has(host.replace(/:\d+$/, ':*'));
+}
+
+function whoAsks({ headers, queryToken, door }: Knock, policy: GatePolicy): Caller {
+  const token = tokenOf(headers) ?? queryToken;
   if (token === undefined) {
     if (door === 'private' || policy.openToAll)
       return { tokenId: door, owner: EVERYONE, admin: true };

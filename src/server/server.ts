@@ -1,10 +1,7 @@
 // The server: the doors of one home, in front of its keeper. It holds nothing that a restart would lose.
 
 import { rmSync } from 'node:fs';
-import type { Server as HttpServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { isIP } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
@@ -12,8 +9,10 @@ import { HoldfastError } from '../protocol/errors.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
+import { codexOptions, codexRoute } from './codex/codex.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
+import { bracketed, closeDoor, hostNames, isLoopback, listenTcp, listenUnix } from './listen.ts';
 import { Metrics } from './metrics.ts';
 import { nativeRoutes, type NativeOptions } from './native.ts';
 import { Router, type Route } from './router.ts';
@@ -44,6 +43,8 @@ export interface ServerOptions {
   readonly allowRemote?: boolean;
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
+  /** How long a codex session outlives its connection. */
+  readonly detachMs?: number;
   /** How often a follower that gets nothing is told that the server is there. */
   readonly heartbeatMs?: number;
 }
@@ -115,7 +116,8 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   held.add(() => host.close());
   const { keeper } = await host.link();
   const metrics = new Metrics();
-  const router = new Router(routesOf(options, { host, clock, metrics }));
+  const report = options.report ?? (() => undefined);
+  const router = new Router(routesOf(options, { host, clock, metrics, report, home: home.folder }));
   const hosts = new Set<string>();
   const policy: GatePolicy = {
     hosts,
@@ -123,7 +125,6 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     bearer: (token) => tokens.bearer(token),
     openToAll: options.openToAll ?? false,
   };
-  const report = options.report ?? (() => undefined);
   const access = (entry: AccessEntry): void => {
     metrics.answered(entry);
     options.access?.(entry);
@@ -163,12 +164,26 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
 }
 
 function routesOf(
-  { defaultDirectory, heartbeatMs, startRate }: ServerOptions,
-  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'>,
+  { defaultDirectory, heartbeatMs, startRate, detachMs, env }: ServerOptions,
+  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'> & {
+    readonly report: (message: string) => void;
+    readonly home: string;
+  },
 ): Route[] {
-  const { host, clock } = parts;
+  const { host, clock, report, home } = parts;
   const rate = new StartRate(clock, startRate);
+  const codex = codexOptions({
+    host,
+    clock,
+    home,
+    env,
+    report,
+    detachMs,
+    ...(defaultDirectory !== undefined && { cwd: defaultDirectory }),
+    countStart: (caller) => rate.take(caller),
+  });
   return [
+    codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
     ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate }),
   ];
@@ -191,53 +206,7 @@ function refuseUnsafeBind(address: string, { openToAll, allowRemote }: ServerOpt
   }
 }
 
-function isLoopback(address: string): boolean {
-  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
-}
-
-/** Every name under which this address may be called. */
-function hostNames(address: string): string[] {
-  const loopback = ['127.0.0.1', 'localhost', '[::1]'];
-  if (isLoopback(address)) return [...loopback, bracketed(address)];
-  if (address !== '0.0.0.0' && address !== '::') return [bracketed(address)];
-  // Numbers only: a page elsewhere can make a name of its own point here, but no number.
-  const own = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
-  return [...loopback, ...own.map((entry) => bracketed(entry.address))];
-}
-
-function bracketed(address: string): string {
-  return isIP(address) === 6 ? `[${address}]` : address;
-}
-
 function socketPath(wanted: string | undefined, folder: string): string | undefined {
   if (wanted === 'none') return undefined;
   return wanted === undefined ? join(folder, SOCKET_NAME) : resolve(wanted);
-}
-
-function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, address, () => resolve((server.address() as AddressInfo).port));
-  });
-}
-
-/** 0600 from the moment it exists. */
-async function listenUnix(server: HttpServer, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  const umask = process.umask(0o177);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(path, resolve);
-    });
-  } finally {
-    process.umask(umask);
-  }
-}
-
-function closeDoor(server: HttpServer): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

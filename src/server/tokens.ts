@@ -55,7 +55,7 @@ export class Tokens {
     this.clock = clock;
     this.adminFile = join(folder, 'token');
     this.file = join(folder, 'tokens.json');
-    this.adminSum = sumOf(readAdminToken(this.adminFile));
+    this.adminSum = sumOf(tokenInFile(this.adminFile));
   }
 
   /** Undefined for a token that is unknown, revoked or expired. */
@@ -126,7 +126,8 @@ export class Tokens {
   }
 }
 
-function readAdminToken(file: string): string {
+/** The token in a private file, which is made if it is not there. */
+export function tokenInFile(file: string): string {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();
@@ -147,7 +148,7 @@ function newToken(): string {
   return PREFIX + randomBytes(32).toString('base64url');
 }
 
-function sumOf(token: string): Buffer {
+export function sumOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 

@@ -35,6 +35,11 @@ export class FakeClock implements Clock {
     this.nowMs = until;
   }
 
+  /** Whether a timer is set for exactly this long from now. */
+  pendingWithin(ms: number): boolean {
+    return this.timers.some(({ at }) => at === this.nowMs + ms);
+  }
+
   get pending(): number {
     return this.timers.length;
   }

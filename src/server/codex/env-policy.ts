@@ -1,0 +1,66 @@
+// The environment of a codex process: what the server's own gives by the client's policy, under what the client sets.
+
+import { inheritable } from '../../host/environment.ts';
+import { Fields, invalid } from './params.ts';
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+const CORE_NAMES = new Set(
+  'PATH SHELL TMPDIR TEMP TMP HOME LANG LC_ALL LC_CTYPE LOGNAME USER'.split(' '),
+);
+const DEFAULT_EXCLUDES = ['*KEY*', '*SECRET*', '*TOKEN*'];
+/** Secrets and switches of the peer's own, never passed on, in whatever case. */
+const NEVER = new Set([
+  'CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN',
+  'NODE_REPL_AUTH_TOKEN',
+  'OPENAI_FEDERATION_RULE_ID',
+  'OPENAI_IDENTITY_TOKEN_FILE',
+  'OPENAI_WORKLOAD_IDENTITY_CONTEXT',
+  'CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE',
+]);
+const INHERIT = ['core', 'all', 'none'];
+
+/** Without a policy exactly `env`; the order of a policy's steps is the peer's. */
+export function environmentOf(
+  env: Readonly<Record<string, string>>,
+  policy: unknown,
+  own: Variables,
+): Record<string, string> {
+  const result = new Map<string, string>();
+  if (policy !== undefined && policy !== null)
+    for (const [name, value] of byPolicy(new Fields(policy, 'struct ExecEnvPolicy'), own))
+      result.set(name, value);
+  for (const [name, value] of Object.entries(env)) result.set(name, value);
+  for (const name of result.keys()) if (NEVER.has(name.toUpperCase())) result.delete(name);
+  return Object.fromEntries(result);
+}
+
+function byPolicy(policy: Fields, own: Variables): Map<string, string> {
+  const inherit = policy.text('inherit');
+  if (!INHERIT.includes(inherit)) {
+    const known = INHERIT.map((name) => `\`${name}\``).join(', ');
+    throw invalid(`unknown variant \`${inherit}\`, expected one of ${known}`);
+  }
+  const keepSecrets = policy.flag('ignoreDefaultExcludes');
+  const excluded = [...(keepSecrets ? [] : DEFAULT_EXCLUDES), ...policy.texts('exclude')];
+  const set = policy.variables('set');
+  const only = policy.texts('includeOnly').map(pattern);
+  const left = excluded.map(pattern);
+  const kept = new Map<string, string>();
+  for (const [name, value] of inherit === 'none' ? [] : inheritable(own)) {
+    if (inherit === 'core' && !CORE_NAMES.has(name)) continue;
+    if (!left.some((each) => each.test(name))) kept.set(name, value);
+  }
+  for (const [name, value] of Object.entries(set)) kept.set(name, value);
+  if (only.length === 0) return kept;
+  return new Map([...kept].filter(([name]) => only.some((each) => each.test(name))));
+}
+
+/** "*" stands for anything, "?" for one letter. */
+function pattern(glob: string): RegExp {
+  const escaped = glob
+    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+    .replace(/\*+/g, '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^${escaped}$`, 'is');
+}

@@ -1,0 +1,155 @@
+// The drop-in exec-server: what codex's own command serves, on a port of its own or on stdin and stdout, in front of the
+// keeper of a home.
+
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { systemClock, type Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import { EVERYONE } from '../../protocol/host-api.ts';
+import { connectKeeper } from '../../keeper/connect.ts';
+import { openHome } from '../../keeper/home.ts';
+import { createDoor } from '../door.ts';
+import { bracketed, closeDoor, hostNames, isLoopback, listenTcp } from '../listen.ts';
+import { Router } from '../router.ts';
+import { steadyHost, type SteadyHost } from '../steady-host.ts';
+import { codexOptions, codexRoute } from './codex.ts';
+import { CodexConnection, type CodexOptions } from './connection.ts';
+import { LineWire } from './line-wire.ts';
+import { wsAuth, type WsAuthOptions } from './ws-auth.ts';
+
+export interface ExecServerOptions {
+  readonly home: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly report: (message: string) => void;
+  readonly clock?: Clock;
+  readonly keeperArgs?: readonly string[];
+  readonly detachMs?: number | undefined;
+  readonly graceMs?: number | undefined;
+  /** One request after the other. */
+  readonly serial?: boolean;
+}
+
+export interface ListenOptions extends ExecServerOptions {
+  /** "ws://IP:PORT" */
+  readonly listen: string;
+  readonly auth: WsAuthOptions;
+  readonly allowRemote?: boolean;
+}
+
+export interface RunningExecServer {
+  /** With the token, when it was made here. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** In the home: made once, so that an address stays good when the server is started again on its port. */
+const TOKEN_FILE = 'exec-server.token';
+
+export async function listenExecServer(options: ListenOptions): Promise<RunningExecServer> {
+  const { address, port } = bindingOf(options.listen);
+  refuseOpen(address, options);
+  const home = openHome(options.home).folder;
+  const { clock = systemClock, auth, report } = options;
+  const admission = wsAuth(auth, join(home, TOKEN_FILE), clock);
+  const { token } = admission;
+  const { host, codex } = await opened(options, home);
+  const hosts = new Set<string>();
+  const door = createDoor({
+    router: new Router([
+      codexRoute('/', codex),
+      {
+        method: 'GET',
+        path: '/readyz',
+        anonymous: true,
+        handler: ({ response }) => {
+          response.writeHead(200, { 'Content-Length': 0 }).end();
+          return Promise.resolve();
+        },
+      },
+    ]),
+    policy: {
+      hosts,
+      origins: new Set(),
+      bearer: (given) => admission.bearer(given),
+      openToAll: auth.kind === 'none',
+    },
+    kind: 'tcp',
+    maxBodyBytes: 0,
+    report,
+  });
+  const bound = await listenTcp(door, port, address).catch(async (error: unknown) => {
+    await host.close();
+    throw error;
+  });
+  for (const name of hostNames(address)) hosts.add(`${name}:*`);
+  const query = token === undefined ? '' : `/?token=${token}`;
+  return {
+    url: `ws://${bracketed(address)}:${bound}${query}`,
+    close: async () => {
+      await closeDoor(door);
+      await host.close();
+    },
+  };
+}
+
+/** Speaks on two streams until the first ends; then its processes are ended too, as the peer does. */
+export async function speakExecServer(
+  options: ExecServerOptions,
+  input: Readable,
+  output: Writable,
+): Promise<void> {
+  const { host, codex } = await opened(options, openHome(options.home).folder);
+  const caller = { tokenId: 'stdio', owner: EVERYONE, admin: true };
+  await new Promise<void>((resolve) => {
+    const connection: CodexConnection = new CodexConnection(
+      codex,
+      caller,
+      (listener) =>
+        new LineWire(input, output, {
+          received: (text) => listener.received(text),
+          ended: () => void connection.finish().then(resolve),
+        }),
+    );
+  });
+  await host.close();
+}
+
+async function opened(
+  options: ExecServerOptions,
+  home: string,
+): Promise<{ host: SteadyHost; codex: CodexOptions }> {
+  const { env, keeperArgs = [], clock = systemClock, cwd, report, detachMs, graceMs } = options;
+  const host = steadyHost(() => connectKeeper({ home, env, keeperArgs }));
+  // Before anything is promised to anybody.
+  await host.link();
+  const serial = options.serial ?? false;
+  return {
+    host,
+    codex: codexOptions({ host, clock, home, env, report, cwd, detachMs, graceMs, serial }),
+  };
+}
+
+function bindingOf(listen: string): { address: string; port: number } {
+  const match = /^ws:\/\/(?:\[([^\]]+)\]|([^:/[\]]+)):(\d{1,5})\/?$/.exec(listen);
+  const address = match?.[1] ?? match?.[2] ?? '';
+  const port = Number(match?.[3]);
+  if (isIP(address) === 0 || !(port <= 65_535))
+    throw new HoldfastError(
+      'invalid_input',
+      `exec-server: --listen takes "ws://IP:PORT" or "stdio", not "${listen}".`,
+    );
+  return { address, port };
+}
+
+function refuseOpen(address: string, { auth, allowRemote }: ListenOptions): void {
+  if (isLoopback(address)) return;
+  if (auth.kind === 'none')
+    throw new HoldfastError('forbidden', 'Without a token the server binds to loopback only.');
+  if (!allowRemote)
+    throw new HoldfastError(
+      'forbidden',
+      `${address} can be reached by others: put TLS in front and say --allow-remote.`,
+    );
+}

@@ -1,0 +1,126 @@
+// A follower: tells one connection what one process does, from a place in its journal on. It asks for the next page only
+// when there is room for it, and meanwhile holds the process back, so that a slow client loses nothing and slows nobody
+// else.
+
+import { constants } from 'node:os';
+import type { Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { HostApi, Owner } from '../../protocol/host-api.ts';
+import { counted, exitCodeOf, missingText, type Counted } from './numbering.ts';
+import type { Wire } from './wire.ts';
+
+const PAGE_BYTES = 512 * 1024;
+/** Well below what a journal keeps of its end, so that nothing of it is dropped before it was read. */
+const PACE_BYTES = 16 * 1024 * 1024;
+/** A reader without room says so often enough not to be taken for gone. */
+const STILL_HERE_MS = 4000;
+/** As good as no bound. */
+const UNPACED_BYTES = 2 ** 47;
+/** Only so that a wait ends some time. */
+const WAIT_MS = 600_000;
+
+export interface Followed {
+  readonly host: HostApi;
+  readonly clock: Clock;
+  readonly wire: Wire;
+  readonly owner: Owner;
+  readonly id: string;
+  readonly processId: string;
+  /** The last event of the journal that is not to be told. */
+  readonly after: number;
+  readonly signal: AbortSignal;
+  /** Resolves when the process is known to be the one that is meant: it is asked about while it is still being started. */
+  readonly meant?: Promise<boolean>;
+}
+
+/** Ends with the process, or when the signal says so. */
+export async function follow(followed: Followed): Promise<void> {
+  const { host, owner, id, wire, signal } = followed;
+  // JSON of the name once: it is part of every message.
+  const name = JSON.stringify(followed.processId);
+  let { after } = followed;
+  let offset: number | undefined;
+  try {
+    for (;;) {
+      const page = await host.read(
+        owner,
+        {
+          id,
+          after,
+          offset,
+          asides: true,
+          maxBytes: PAGE_BYTES,
+          waitMs: WAIT_MS,
+          paceBytes: PACE_BYTES,
+        },
+        signal,
+      );
+      if ((await followed.meant) === false) return;
+      if (signal.aborted) {
+        await letGo(followed, after);
+        return;
+      }
+      for (const event of counted(page, offset)) tell(wire, name, event);
+      if (page.end) return;
+      after = page.nextAfter;
+      offset = page.nextOffset;
+      await roomFor(followed, after);
+    }
+  } catch (error) {
+    // It was never started, has been forgotten, or the connection is over: there is nothing to tell.
+    if (!isExpected(error)) throw error;
+    if (signal.aborted) await letGo(followed, after);
+  }
+}
+
+/** While nobody listens, nobody is waited for. */
+async function letGo({ host, owner, id }: Followed, after: number): Promise<void> {
+  try {
+    await host.read(owner, { id, after, maxBytes: 1, paceBytes: UNPACED_BYTES });
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+  }
+}
+
+function isExpected(error: unknown): boolean {
+  return error instanceof HoldfastError && !['internal', 'invalid_input'].includes(error.code);
+}
+
+async function roomFor(
+  { host, owner, id, wire, clock, signal }: Followed,
+  after: number,
+): Promise<void> {
+  for (let room = wire.room(); room; room = wire.room()) {
+    let cancel = (): void => undefined;
+    const late = new Promise<'late'>((resolve) => {
+      cancel = clock.after(STILL_HERE_MS, () => resolve('late'));
+    });
+    const first = await Promise.race([room, late]);
+    cancel();
+    if (first === 'late' && !signal.aborted)
+      await host.read(owner, { id, after, maxBytes: 1, paceBytes: PACE_BYTES }, signal);
+  }
+}
+
+function tell(wire: Wire, name: string, event: Counted): void {
+  if (event.kind === 'output') {
+    const chunk = event.data.toString('base64');
+    wire.send(output(name, event.seq, event.stream, chunk));
+  } else if (event.kind === 'exited') {
+    const exitCode = exitCodeOf(event.outcome, constants.signals);
+    wire.send(
+      `{"method":"process/exited","params":{"processId":${name},"seq":${event.seq},"exitCode":${exitCode},"sandboxDenied":false}}`,
+    );
+  } else if (event.kind === 'closed') {
+    wire.send(`{"method":"process/closed","params":{"processId":${name},"seq":${event.seq}}}`);
+  } else {
+    // A number that never comes would hold up the client for ever.
+    const text = Buffer.from(missingText(event)).toString('base64');
+    for (let seq = event.fromSeq; seq <= event.toSeq; seq += 1)
+      wire.send(output(name, seq, 'stdout', seq === event.fromSeq ? text : ''));
+  }
+}
+
+function output(name: string, seq: number, stream: string, chunk: string): string {
+  return `{"method":"process/output","params":{"processId":${name},"seq":${seq},"stream":"${stream}","chunk":"${chunk}"}}`;
+}

@@ -1,0 +1,40 @@
+// The table of codex methods that are not about processes, and the family each belongs to.
+
+import { environmentInfo, environmentMethods, type EnvironmentInfo } from './environment.ts';
+import { fsMethods } from './fs.ts';
+import { httpMethods } from './http-request.ts';
+import type { CodexSurroundings, MethodFamily, MethodTable } from './rpc.ts';
+
+/** Extensions of ours: a client that knows them finds them among the capabilities. */
+const processCapabilities = {
+  processList: true,
+  processResize: true,
+  processCloseStdin: true,
+  processAnySignal: true,
+} as const;
+
+export function infoOf(surroundings: CodexSurroundings): EnvironmentInfo {
+  const info = environmentInfo(surroundings);
+  return { ...info, capabilities: { ...info.capabilities, ...processCapabilities } };
+}
+
+export function methodTable(surroundings: CodexSurroundings): MethodTable {
+  return {
+    ...fsMethods(surroundings),
+    ...httpMethods(surroundings),
+    ...environmentMethods(surroundings, () => infoOf(surroundings)),
+  };
+}
+
+export function familyOf(method: string): MethodFamily | undefined {
+  const [first = '', second = ''] = method.split('/');
+  if (first === 'process') return 'exec';
+  if (first === 'fs') return 'filesystem';
+  if (first === 'http') return 'http';
+  if (first === 'environmentConfig') return 'environment config';
+  if (first === 'environment')
+    return second === 'status' ? 'environment status' : 'environment info';
+  return first === 'capabilityRoots' || first === 'capabilities'
+    ? 'capability discovery'
+    : undefined;
+}

@@ -1,0 +1,18 @@
+// The wire of one codex connection, whatever carries it: a WebSocket, or the lines of stdin and stdout.
+
+export interface Wire {
+  /** What a message from here is called when it is none. */
+  readonly source: string;
+  send(text: string): void;
+  /** Undefined: there is room for more output now. Answers stay outside this: they are sent in any case. */
+  room(): Promise<void> | undefined;
+  /** Whether the other side is there: known at once when it was heard a moment ago, else it is asked. */
+  alive(): Promise<boolean>;
+  /** Ends the connection without a word. */
+  drop(): void;
+}
+
+export interface WireListener {
+  received(text: string): void;
+  ended(): void;
+}

@@ -1,0 +1,52 @@
+// Listening: which addresses are safe, under which names they may be called, and how a door is opened and closed there.
+
+import { rmSync } from 'node:fs';
+import type { Server as HttpServer } from 'node:http';
+import { isIP, type AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+
+export function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
+}
+
+/** Every name under which this address may be called. */
+export function hostNames(address: string): string[] {
+  const loopback = ['127.0.0.1', 'localhost', '[::1]'];
+  if (isLoopback(address)) return [...loopback, bracketed(address)];
+  if (address !== '0.0.0.0' && address !== '::') return [bracketed(address)];
+  // Numbers only: a page elsewhere can make a name of its own point here, but no number.
+  const own = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  return [...loopback, ...own.map((entry) => bracketed(entry.address))];
+}
+
+export function bracketed(address: string): string {
+  return isIP(address) === 6 ? `[${address}]` : address;
+}
+
+export function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, address, () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+/** 0600 from the moment it exists. */
+export async function listenUnix(server: HttpServer, path: string): Promise<void> {
+  rmSync(path, { force: true });
+  const umask = process.umask(0o177);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(path, resolve);
+    });
+  } finally {
+    process.umask(umask);
+  }
+}
+
+export function closeDoor(server: HttpServer): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,55 @@
+// The drop-in exec-server as a program of its own, so that it can be killed.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { onCleanup, stopKeeper } from './hosts.ts';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+/** Our drop-in server, on the same port each time it is started. */
+export class ExecServer {
+  port = 0;
+  url = '';
+  private readonly home: string;
+  private child: ChildProcess | undefined;
+
+  private readonly words: readonly string[];
+
+  constructor(home: string, words: readonly string[] = []) {
+    this.home = home;
+    this.words = words;
+    onCleanup(async () => {
+      await this.kill();
+      await stopKeeper(home);
+    });
+  }
+
+  async start(): Promise<void> {
+    const child = spawn(
+      process.execPath,
+      [
+        main,
+        'exec-server',
+        '--home',
+        this.home,
+        '--listen',
+        `ws://127.0.0.1:${this.port}`,
+        ...this.words,
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    this.child = child;
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    this.url = line.toString().trim();
+    this.port = Number(new URL(this.url).port);
+  }
+
+  async kill(): Promise<void> {
+    const { child } = this;
+    this.child = undefined;
+    if (!child) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+}
