@@ -1,6 +1,9 @@
 // `holdfast serve`
 
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import type { Command } from '../command.ts';
+import { shellWord } from '../words.ts';
 
 export const command: Command = {
   name: 'serve',
@@ -77,12 +80,16 @@ interface Ready {
   readonly socket: string | null;
   readonly tokenFile: string;
   readonly keeperPid: number;
+  readonly home: string;
   readonly openToAll: boolean;
 }
 
-function greeting({ url, socket, tokenFile, keeperPid, openToAll }: Ready): string[] {
-  const main = process.argv[1] ?? 'holdfast';
-  const auth = openToAll ? '' : ` -H "Authorization: Bearer $(cat ${tokenFile})"`;
+function greeting({ url, socket, tokenFile, keeperPid, home, openToAll }: Ready): string[] {
+  const elsewhere = home === join(homedir(), '.holdfast') ? '' : ` --home ${shellWord(home)}`;
+  const cli = `node ${shellWord(process.argv[1] ?? 'holdfast')}`;
+  // As a header from stdin: what stands in the arguments of curl can be read by every local user.
+  const auth = `sed 's/^/Authorization: Bearer /' ${shellWord(tokenFile)} | `;
+  const curl = `${openToAll ? '' : auth}curl -s${openToAll ? '' : ' -H @-'} ${shellWord(url)}`;
   return [
     `Holdfast serves ${url}${socket === null ? '' : ` and ${socket}`} (keeper ${keeperPid}).`,
     ...(openToAll
@@ -90,10 +97,10 @@ function greeting({ url, socket, tokenFile, keeperPid, openToAll }: Ready): stri
       : []),
     '',
     'Try it from another terminal:',
-    `  curl -s${auth} ${url}/v1/processes -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
-    `  node ${main} run 'echo hello'`,
+    `  ${curl}/v1/processes -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
+    `  ${cli} run${elsewhere} 'echo hello'`,
     '',
-    'Ctrl-C ends the server. Its processes go on; "holdfast shutdown" ends them.',
+    `Ctrl-C ends the server; its processes go on. This ends everything:  ${cli} stop${elsewhere}`,
   ];
 }
 
