@@ -143,7 +143,7 @@ describe('run', () => {
     await place.run('send', id, '-n', '\x03');
     const { stdout, code } = await place.run('wait', id);
     expect({ stdout, code }).toEqual({ stdout: `${id}  exit 130\n`, code: 130 });
-    expect((await place.run('logs', id)).stdout).toContain('ended by SIGINT, sent by cli.');
+    expect((await place.run('logs', id)).stdout).toContain('ended by SIGINT, sent by cli');
   });
 
   it('[C5] sends TERM on as TERM', async () => {

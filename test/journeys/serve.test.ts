@@ -115,3 +115,24 @@ describe('stop without an id', () => {
     expect((await place.run('wait', id)).code).toBe(130);
   });
 });
+
+it('[SV7] every command has its JSON form, those of the server too', async () => {
+  const id = await place.finished('true');
+  const calls = [
+    ['doctor'],
+    ['completion', 'bash'],
+    ['token', 'create', '--owner', 'me'],
+    ['token', 'list'],
+    ['restart'],
+    ['signal', id],
+    ['prune'],
+    ['shutdown'],
+    ['stop'],
+  ];
+  for (const args of calls) {
+    const { command, timestamp, result, error } = await place.json(...args);
+    expect({ args, command }).toEqual({ args, command: args[0] });
+    expect(new Date(timestamp).toISOString()).toBe(timestamp);
+    expect(result ?? error).toBeTypeOf('object');
+  }
+});

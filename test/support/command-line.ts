@@ -101,10 +101,14 @@ export class Place {
     return id;
   }
 
-  /** What a terminal receives from a command: the command itself runs on a terminal that another keeps. */
+  /**
+   * What a terminal receives from a command: the command itself runs on a terminal that another keeps. Without colours,
+   * so that every control character there is one that should not be.
+   */
   async onTerminal(...args: string[]): Promise<{ code: number | null; shown: string }> {
     const inner = ['--', process.execPath, main, ...args, '--home', this.home];
-    const { code, stdout } = await this.run('run', '--pty', ...inner);
+    const plain = { ...this.env, NO_COLOR: '1' };
+    const { code, stdout } = await new Running(['run', '--pty', ...inner], { env: plain }).ended;
     return { code, shown: stdout };
   }
 

@@ -12,8 +12,7 @@ export const command: Command = {
     words.exactly(0, 0);
     const old = await endServer(caller.home);
     const port = words.count('port') ?? (old ? Number(new URL(old.url).port) : 0);
-    const line = await startServer(['--home', caller.home, '--port', String(port)], caller.env);
-    const ready = JSON.parse(line) as { url: string; pid: number };
+    const ready = await startServer(caller.home, port, caller.env);
     return { result: ready, lines: [`The server (pid ${ready.pid}) serves ${ready.url}.`] };
   },
 };
