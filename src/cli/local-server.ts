@@ -27,14 +27,14 @@ export interface StartedServer {
 /** Starts a server in a session of its own; what it has to report goes to server.log in the home. */
 export async function startServer(
   home: string,
-  port: number,
+  { port, again }: { readonly port: number; readonly again: readonly string[] },
   env: NodeJS.ProcessEnv,
 ): Promise<StartedServer> {
   const { openHome, openPrivate } = await import('../keeper/home.ts');
   const log = join(openHome(home).folder, 'server.log');
   // Not our own stderr: whoever reads that would wait for the end of the server.
   const fd = openPrivate(log, constants.O_WRONLY | constants.O_TRUNC);
-  const args = ['serve', '--json', '--home', home, '--port', String(port)];
+  const args = ['serve', ...again, '--json', '--home', home, '--port', String(port)];
   const server = spawn(process.execPath, [process.argv[1] ?? '', ...args], {
     detached: true,
     env,

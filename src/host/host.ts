@@ -193,10 +193,11 @@ export class Host implements HostApi {
     input: Params<'completions'>,
     signal?: AbortSignal,
   ): Promise<Results['completions']> {
-    const { subscriber = 'default', limit = 100, waitMs = 0 } = this.params('completions', input);
+    const wanted = this.params('completions', input);
+    const { subscriber = 'default', after = 0, limit = 100, waitMs = 0 } = wanted;
     const { completions } = this.house;
     const check = (): Results['completions']['completions'] | undefined => {
-      const pending = completions.pending(owner, subscriber, limit);
+      const pending = completions.pending({ owner, subscriber, after, limit });
       return pending.length > 0 ? pending : undefined;
     };
     const subscribe = (wake: () => void): (() => void) => completions.onNew(wake);
@@ -210,6 +211,16 @@ export class Host implements HostApi {
   async acknowledge(owner: Owner, input: Params<'acknowledge'>): Promise<Results['acknowledge']> {
     const { subscriber = 'default', numbers } = this.params('acknowledge', input);
     return { acknowledged: this.house.completions.acknowledge(owner, subscriber, numbers) };
+  }
+
+  async owners(owner: Owner, input: Params<'owners'>): Promise<Results['owners']> {
+    this.params('owners', input);
+    return { owners: this.house.registry.owners(owner) };
+  }
+
+  async limits(_owner: Owner, input: Params<'limits'>): Promise<Results['limits']> {
+    this.params('limits', input);
+    return this.house.limits;
   }
 
   async health(): Promise<Results['health']> {

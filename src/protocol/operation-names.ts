@@ -16,6 +16,8 @@ export const operationNames = [
   'remove',
   'completions',
   'acknowledge',
+  'owners',
+  'limits',
   'health',
 ] as const;
 

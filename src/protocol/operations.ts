@@ -157,6 +157,8 @@ export const operations = {
   remove: v.object({ ...target, force: v.optional(v.boolean()) }),
   completions: v.object({
     subscriber: v.optional(shortText),
+    /** Only those with a higher number: what comes before them may stay unacknowledged. */
+    after: v.optional(position),
     limit: v.optional(v.pipe(count(1000), v.minValue(1))),
     waitMs: v.optional(milliseconds),
   }),
@@ -164,6 +166,8 @@ export const operations = {
     subscriber: v.optional(shortText),
     numbers: v.pipe(v.array(position), v.maxLength(10_000)),
   }),
+  owners: v.object({}),
+  limits: v.object({}),
   health: v.object({}),
 } as const satisfies Record<OperationName, v.GenericSchema>;
 

@@ -109,25 +109,42 @@ function existing(folder: string | undefined): string | undefined {
 }
 
 async function startAs(
-  { host, clock }: CoderOptions,
+  options: CoderOptions,
   owner: Owner,
   spec: StartSpec,
 ): ReturnType<HostApi['start']> {
   try {
-    const started = host.start(owner, spec);
-    return spec.key === undefined ? await started : await withinStartTime(started, clock);
+    return await startOnce(options, owner, spec);
   } catch (error) {
     if (!(error instanceof HoldfastError) || error instanceof CoderError) throw error;
-    if (error.code === 'key_conflict') {
-      const message =
-        'Idempotency key was already used to start a process with different parameters.';
-      throw new CoderError(409, message, { code: 'input_mismatch', detail: error.message });
+    const { code, message } = error;
+    if (code === 'key_conflict') {
+      const told = 'Idempotency key was already used to start a process with different parameters.';
+      throw new CoderError(409, told, { code: 'input_mismatch', detail: message }, code);
     }
-    const retry = errors[error.code].retryable ? { code: error.code } : {};
-    throw new CoderError(500, 'Failed to start process.', {
-      detail: `start process: ${error.message}`,
-      ...retry,
-    });
+    const detail = `start process: ${message}`;
+    const retry = errors[code].retryable ? { code } : {};
+    throw new CoderError(500, 'Failed to start process.', { detail, ...retry }, code);
+  }
+}
+
+/** The ancestors of a chat decide nothing about what runs: a replay that names others is the same start. */
+async function startOnce(
+  { host, clock }: CoderOptions,
+  owner: Owner,
+  spec: StartSpec,
+): ReturnType<HostApi['start']> {
+  const { key, labels } = spec;
+  if (key === undefined) return host.start(owner, spec);
+  try {
+    return await withinStartTime(host.start(owner, spec), clock);
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== 'key_conflict') throw error;
+    const [first] = (await host.list(owner, { key, limit: 1 })).processes;
+    const ancestors = first?.labels?.['ancestors'];
+    if (ancestors === undefined || ancestors === labels?.['ancestors']) throw error;
+    const same = { ...spec, labels: { ...labels, ancestors } };
+    return withinStartTime(host.start(owner, same), clock);
   }
 }
 
@@ -136,7 +153,7 @@ function withinStartTime<T>(started: Promise<T>, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(START_MS, () => {
       const message = 'Timed out waiting for the concurrent start that holds this idempotency key.';
-      reject(new CoderError(409, message, { code: 'start_pending' }));
+      reject(new CoderError(409, message, { code: 'start_pending' }, 'key_conflict'));
     });
     started.finally(cancel).then(resolve, reject);
   });

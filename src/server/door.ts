@@ -8,6 +8,7 @@ import { chatOf } from './chat.ts';
 import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
 import type { Dialect, Router } from './router.ts';
+import { Strangers, type StrangerLimits } from './strangers.ts';
 
 export interface DoorOptions {
   readonly router: Router;
@@ -18,9 +19,11 @@ export interface DoorOptions {
   /** Told of every request when it is over. */
   readonly access?: ((entry: AccessEntry) => void) | undefined;
   readonly patience?: Patience;
+  /** How many connections may be open that have not shown a valid token. */
+  readonly strangers?: StrangerLimits;
 }
 
-/** One line of an access log. No token and no query is ever in it. */
+/** One line of an access log. No token and no query is ever in it; "-" stands for what was no request at all. */
 export interface AccessEntry {
   readonly method: string;
   readonly path: string;
@@ -63,16 +66,18 @@ export function createDoor(options: DoorOptions): Server {
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = 0;
+  const strangers = new Strangers(systemClock, options.strangers);
+  server.on('connection', (socket) => strangers.came(socket));
   const answered = (request: IncomingMessage, response: ServerResponse): void =>
-    void answer(request, response, options);
+    void answer(request, response, { ...options, strangers });
   server.on('request', answered);
   // Otherwise Node would ask for the body before the gate has looked.
   server.on('checkContinue', answered);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (socket.writable)
-      socket.end(
-        `HTTP/1.1 ${protocolProblem(error.code)}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
-      );
+    if (!socket.writable) return;
+    const problem = protocolProblem(error.code);
+    socket.end(`HTTP/1.1 ${problem}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+    options.access?.({ method: '-', path: '-', status: Number.parseInt(problem, 10), ms: 0 });
   });
   return server;
 }
@@ -86,7 +91,7 @@ function protocolProblem(code: string | undefined): string {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  options: DoorOptions,
+  options: Omit<DoorOptions, 'strangers'> & { readonly strangers: Strangers },
 ): Promise<void> {
   let dialect: Dialect = plainDialect;
   // Listened for from the beginning: a client may go while its body is still being read.
@@ -99,6 +104,7 @@ async function answer(
     dialect = options.router.dialectOf(target.path) ?? plainDialect;
     const caller = gate({ method, headers, rawHeaders, door: options.kind }, options.policy);
     note.caller = caller;
+    options.strangers.passed(request.socket);
     const { route, params } = options.router.match(method, target.path);
     route.dialect?.admit?.(headers, caller);
     const body = await readBody(request, response, { maxBytes: options.maxBodyBytes, dialect });
@@ -130,7 +136,7 @@ interface AccessNote {
 function watchAccess(
   request: IncomingMessage,
   response: ServerResponse,
-  { access }: DoorOptions,
+  { access }: Pick<DoorOptions, 'access'>,
 ): AccessNote {
   const note: AccessNote = {};
   if (!access) return note;

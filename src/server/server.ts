@@ -12,6 +12,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
+import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
 import { Metrics } from './metrics.ts';
@@ -20,7 +21,7 @@ import { Router, type Route } from './router.ts';
 import { takeServerLock } from './server-lock.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
-import { Tokens } from './tokens.ts';
+import { secretIn, Tokens } from './tokens.ts';
 
 export interface ServerOptions {
   readonly home: string;
@@ -42,6 +43,12 @@ export interface ServerOptions {
   readonly openToAll?: boolean;
   /** Bind to an address that others can reach, without TLS of our own: somebody in front has to bring it. */
   readonly allowRemote?: boolean;
+  /** Further names under which a proxy in front addresses this server, as they stand in Host. */
+  readonly allowHosts?: readonly string[];
+  /** Told of every end, until it says that it has it. */
+  readonly webhook?: WebhookTarget;
+  /** What a restart of this server has to be given again. */
+  readonly again?: readonly string[];
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
   /** How often a follower that gets nothing is told that the server is there. */
@@ -78,7 +85,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const lock = ours ? takeServerLock(home.folder) : undefined;
     held.add(() => lock?.release());
     const server = await open(options, { home, address, socket, held });
-    lock?.note({ pid: process.pid, url: server.url });
+    lock?.note({ pid: process.pid, url: server.url, again: options.again ?? [] });
     return server;
   } catch (error) {
     await held.release();
@@ -116,7 +123,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const router = new Router(routesOf(options, { host, clock, metrics }));
-  const hosts = new Set<string>();
+  const hosts = new Set(options.allowHosts?.map(checkedHost));
   const policy: GatePolicy = {
     hosts,
     origins: new Set(),
@@ -149,6 +156,13 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     held.add(() => rmSync(socket, { force: true }));
     held.add(() => closeDoor(unix));
   }
+  const { webhook } = options;
+  if (webhook) {
+    const secret = secretIn(join(home.folder, 'webhook.key'));
+    const teller = new CompletionWebhook({ host, clock, target: webhook, secret, report });
+    held.add(() => teller.close());
+    teller.open();
+  }
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
@@ -164,13 +178,13 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
 
 function routesOf(
   { defaultDirectory, heartbeatMs, startRate }: ServerOptions,
-  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'>,
+  parts: Pick<NativeOptions, 'host' | 'metrics'> & { readonly clock: Clock },
 ): Route[] {
   const { host, clock } = parts;
   const rate = new StartRate(clock, startRate);
   return [
     ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
-    ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate }),
+    ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate, maxBodyBytes: MAX_BODY_BYTES }),
   ];
 }
 
@@ -189,6 +203,14 @@ function refuseUnsafeBind(address: string, { openToAll, allowRemote }: ServerOpt
       `${address} can be reached by others: put TLS in front and allow it explicitly.`,
     );
   }
+}
+
+/** A name with or without a port, and no pattern: what stands for many names lets strangers in. */
+function checkedHost(host: string): string {
+  if (/^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:\d{1,5})?$/.test(host)) return host;
+  throw new HoldfastError('invalid_input', `"${host}" is not a host name in lower case.`, {
+    field: 'allowHosts',
+  });
 }
 
 function isLoopback(address: string): boolean {

@@ -1,9 +1,10 @@
 // `holdfast serve`
 
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import type { Caller } from '../caller.ts';
 import type { Command } from '../command.ts';
-import { shellWord } from '../words.ts';
+import { shellWord, type Words } from '../words.ts';
 
 export const command: Command = {
   name: 'serve',
@@ -21,6 +22,21 @@ export const command: Command = {
       type: 'string',
       value: 'DIR',
       about: 'where commands run that name no directory (default ~)',
+    },
+    'allow-host': {
+      type: 'string',
+      multiple: true,
+      value: 'NAME',
+      about: 'a further name, with its port if Host carries one, under which a proxy calls it',
+    },
+    'completion-webhook': {
+      type: 'string',
+      value: 'URL',
+      about: 'tell this URL of every end until it has it; signed with webhook.key of the home',
+    },
+    'completion-webhook-insecure': {
+      type: 'boolean',
+      about: 'let that URL be plain HTTP on another machine',
     },
     'allow-remote': {
       type: 'boolean',
@@ -45,6 +61,8 @@ export const command: Command = {
       words.text('socket'),
       words.text('directory'),
     ];
+    const hook = words.text('completion-webhook');
+    const webhook = hook && { url: hook, insecure: words.flag('completion-webhook-insecure') };
     const { startServer } = await import('../../server/server.ts');
     const server = await startServer({
       home: caller.home,
@@ -53,9 +71,12 @@ export const command: Command = {
       ...(address !== undefined && { address }),
       ...(socket !== undefined && { socket }),
       ...(directory !== undefined && { defaultDirectory: directory }),
+      ...(webhook && { webhook }),
+      allowHosts: words.texts('allow-host'),
       openToAll,
       allowRemote: words.flag('allow-remote'),
       report: (message) => void out.note(message),
+      again: again(words, caller),
     });
     const { url, tokenFile, keeperPid, home, version } = server;
     const ready = {
@@ -74,6 +95,26 @@ export const command: Command = {
     return { result: { ...ready, signal }, said: true };
   },
 };
+
+/** The options that a restart gives again; home and port it knows, and paths may have been meant from here. */
+function again(words: Words, caller: Caller): string[] {
+  const path = (text: string): string => resolve(caller.cwd, text);
+  const socket = words.text('socket');
+  const texts = {
+    host: words.text('host'),
+    socket: socket === undefined || socket === 'none' ? socket : path(socket),
+    directory: words.text('directory') && path(words.text('directory') ?? ''),
+    'completion-webhook': words.text('completion-webhook'),
+  };
+  const flags = ['completion-webhook-insecure', 'allow-remote', 'insecure-no-auth'];
+  return [
+    ...Object.entries(texts).flatMap(([name, text]) =>
+      text === undefined ? [] : [`--${name}`, text],
+    ),
+    ...words.texts('allow-host').flatMap((name) => ['--allow-host', name]),
+    ...flags.filter((name) => words.flag(name)).map((name) => `--${name}`),
+  ];
+}
 
 interface Ready {
   readonly url: string;
