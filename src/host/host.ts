@@ -213,13 +213,11 @@ export class Host implements HostApi {
     return { acknowledged: this.house.completions.acknowledge(owner, subscriber, numbers) };
   }
 
-  async owners(owner: Owner, input: Params<'owners'>): Promise<Results['owners']> {
-    this.params('owners', input);
+  async owners(owner: Owner): Promise<Results['owners']> {
     return { owners: this.house.registry.owners(owner) };
   }
 
-  async limits(_owner: Owner, input: Params<'limits'>): Promise<Results['limits']> {
-    this.params('limits', input);
+  async limits(): Promise<Results['limits']> {
     return this.house.limits;
   }
 

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
+import type { HostApi } from '../protocol/host-api.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
@@ -156,13 +157,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     held.add(() => rmSync(socket, { force: true }));
     held.add(() => closeDoor(unix));
   }
-  const { webhook } = options;
-  if (webhook) {
-    const secret = secretIn(join(home.folder, 'webhook.key'));
-    const teller = new CompletionWebhook({ host, clock, target: webhook, secret, report });
-    held.add(() => teller.close());
-    teller.open();
-  }
+  openWebhook(options, place, { host, clock, report });
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
@@ -174,6 +169,18 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     routes: router.routes,
     close: () => held.release(),
   };
+}
+
+function openWebhook(
+  { webhook }: ServerOptions,
+  { home, held }: Place,
+  parts: { readonly host: HostApi; readonly clock: Clock; readonly report: (text: string) => void },
+): void {
+  if (!webhook) return;
+  const secret = secretIn(join(home.folder, 'webhook.key'));
+  const teller = new CompletionWebhook({ ...parts, target: webhook, secret });
+  held.add(() => teller.close());
+  teller.open();
 }
 
 function routesOf(

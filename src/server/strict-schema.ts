@@ -23,7 +23,7 @@ function convert(schema: v.GenericSchema): v.GenericSchema {
   const { type, pipe, entries, wrapped, item, key, options } = schema as unknown as Node;
   if (pipe) {
     const [first, ...actions] = pipe;
-    return v.pipe(convert(first), ...actions) as v.GenericSchema;
+    return v.pipe(convert(first), ...actions);
   }
   if (entries && (type === 'object' || type === 'strict_object')) {
     const strict = Object.entries(entries).map(([name, entry]) => [
@@ -35,6 +35,6 @@ function convert(schema: v.GenericSchema): v.GenericSchema {
   if (type === 'optional' && wrapped) return v.optional(convert(wrapped));
   if (type === 'array' && item) return v.array(convert(item));
   if (type === 'variant' && key !== undefined && options)
-    return v.variant(key, options.map(convert) as never) as v.GenericSchema;
+    return v.variant(key, options.map(convert) as never);
   return schema;
 }

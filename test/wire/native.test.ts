@@ -360,7 +360,7 @@ describe('native input', () => {
     ];
     for (const [path, body, field] of cases) {
       const { status, json } = await client.post(path, body);
-      expect({ path, status, error: json as unknown }).toMatchObject({
+      expect({ path, status, error: json }).toMatchObject({
         status: 400,
         error: { error: { code: 'invalid_input', details: { field } } },
       });
