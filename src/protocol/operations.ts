@@ -114,6 +114,10 @@ export const operations = {
     ...target,
     maxBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(256))),
     maxLineBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(64))),
+    /** Wait this long for the exit. */
+    waitMs: v.optional(milliseconds),
+    /** And this long after it for the last words of what it left behind. */
+    drainMs: v.optional(milliseconds),
   }),
   search: v.object({
     ...target,

@@ -51,7 +51,7 @@ export interface CoderOptions {
 }
 
 export function coderRoutes(options: CoderOptions): Route[] {
-  const { host, clock } = options;
+  const { host } = options;
   const row = (method: 'GET' | 'POST', path: string, handler: Route['handler']): Route => ({
     method,
     path: PREFIX + path,
@@ -62,7 +62,7 @@ export function coderRoutes(options: CoderOptions): Route[] {
     row('POST', '/start', (exchange) => start(exchange, options)),
     row('GET', '/list', (exchange) => list(exchange, host)),
     row('POST', '/signal-by-idempotency-key', (exchange) => signalByKey(exchange, host)),
-    row('GET', '/:id/output', (exchange) => output(exchange, host, clock)),
+    row('GET', '/:id/output', (exchange) => output(exchange, host)),
     row('POST', '/:id/signal', (exchange) => signal(exchange, host)),
   ];
 }
@@ -168,22 +168,14 @@ async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
   return { processes: processes.map(describe), total };
 }
 
-async function output(exchange: Exchange, host: HostApi, clock: Clock): Promise<unknown> {
+async function output(exchange: Exchange, host: HostApi): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
-  const process = await find(host, scope, exchange.params['id'] ?? '');
-  const target = { id: process.id };
-  if (exchange.query.get('wait') === 'true') {
-    const waits = [{ ...target, for: [{ kind: 'exit' } as const] }];
-    await host.wait(process.owner, { waits, timeoutMs: WAIT_MS }, exchange.gone);
-  }
-  let view = await host.text(process.owner, target);
-  const { state, exitedAtMs = 0 } = view.process;
-  const drainMs = Math.min(DRAIN_MS, exitedAtMs + DRAIN_MS - clock.wallMs());
-  if (state === 'exited' && drainMs > 0) {
-    const waits = [{ ...target, for: [{ kind: 'closed' } as const] }];
-    await host.wait(process.owner, { waits, timeoutMs: Math.ceil(drainMs) }, exchange.gone);
-    view = await host.text(process.owner, target);
-  }
+  const id = exchange.params['id'] ?? '';
+  const waitMs = exchange.query.get('wait') === 'true' ? WAIT_MS : 0;
+  // One question: the answer is on its way as soon as the shell has ended.
+  const view = await asOwner(scope, id, (owner) =>
+    host.text(owner, { id, waitMs, drainMs: DRAIN_MS }, exchange.gone),
+  );
   const { text: shown, truncated, process: now } = view;
   return {
     output: shown,
@@ -250,12 +242,20 @@ async function send(
   }
 }
 
+function find(host: HostApi, scope: ChatScope, id: string): Promise<ProcessInfo> {
+  return asOwner(scope, id, (owner) => host.get(owner, { id }));
+}
+
 /** Its own; with a full token also those of nobody, and without a chat header everybody's. */
-async function find(host: HostApi, scope: ChatScope, id: string): Promise<ProcessInfo> {
+async function asOwner<T>(
+  scope: ChatScope,
+  id: string,
+  ask: (owner: Owner) => Promise<T>,
+): Promise<T> {
   const owners = scope.compat ? (scope.chat ? [scope.owner, NO_CHAT] : ['*']) : [scope.owner];
   for (const owner of owners) {
     try {
-      return await host.get(owner, { id });
+      return await ask(owner);
     } catch (error) {
       if (!(error instanceof HoldfastError) || error.code !== 'not_found') throw error;
     }

@@ -7,7 +7,7 @@ import { HoldfastError, errors, type ErrorCode } from '../protocol/errors.ts';
 import { chatOf } from './chat.ts';
 import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
-import type { Dialect, Router } from './router.ts';
+import type { Dialect, Exchange, Router } from './router.ts';
 import { Strangers, type StrangerLimits } from './strangers.ts';
 
 export interface DoorOptions {
@@ -94,9 +94,7 @@ async function answer(
   options: Omit<DoorOptions, 'strangers'> & { readonly strangers: Strangers },
 ): Promise<void> {
   let dialect: Dialect = plainDialect;
-  // Listened for from the beginning: a client may go while its body is still being read.
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  const gone = new Gone(response);
   const note = watchAccess(request, response, options);
   try {
     const { method = '', headers, rawHeaders } = request;
@@ -107,22 +105,67 @@ async function answer(
     options.strangers.passed(request.socket);
     const { route, params } = options.router.match(method, target.path);
     route.dialect?.admit?.(headers, caller);
-    const body = await readBody(request, response, { maxBytes: options.maxBodyBytes, dialect });
+    const body = hasBody(request)
+      ? await readBody(request, response, { maxBytes: options.maxBodyBytes, dialect })
+      : NO_BODY;
     note.route = `${route.method} ${route.path}`;
-    const exchange = {
-      caller,
-      request,
-      response,
-      params,
-      query: target.query,
-      body,
-      gone: gone.signal,
-    };
+    const { query } = target;
+    const exchange = new DoorExchange({ caller, request, response, params, query, body }, gone);
     const value = await route.handler(exchange);
     if (value !== undefined) send(response, 200, dialect.encode(value));
   } catch (error) {
     note.refusal = error instanceof HoldfastError ? error.code : 'internal';
     refuse(error, { request, response, dialect, report: options.report });
+  }
+}
+
+/** Whether the client has gone before its answer was complete. Listened for from the beginning of the request. */
+class Gone {
+  private readonly response: ServerResponse;
+  private controller: AbortController | undefined;
+
+  constructor(response: ServerResponse) {
+    this.response = response;
+    response.once('close', () => {
+      if (!response.writableFinished) this.controller?.abort(GONE);
+    });
+  }
+
+  /** Made for those who look at it: most requests are answered before anybody could go. */
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    if (this.response.destroyed && !this.response.writableFinished) this.controller.abort(GONE);
+    return this.controller.signal;
+  }
+}
+
+/** Given, because the reason that Node would make for each costs more than the rest of the request. */
+const GONE = new HoldfastError('aborted', 'The client has gone.');
+const NO_BODY = Buffer.alloc(0);
+
+class DoorExchange implements Exchange {
+  readonly caller: Caller;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly params: Exchange['params'];
+  readonly query: URLSearchParams;
+  readonly body: Buffer;
+  private readonly whetherGone: Gone;
+
+  constructor(parts: Omit<Exchange, 'gone'>, gone: Gone) {
+    ({
+      caller: this.caller,
+      request: this.request,
+      response: this.response,
+      params: this.params,
+      query: this.query,
+      body: this.body,
+    } = parts);
+    this.whetherGone = gone;
+  }
+
+  get gone(): AbortSignal {
+    return this.whetherGone.signal;
   }
 }
 
@@ -168,26 +211,33 @@ function targetOf(url: string): { path: string; query: URLSearchParams } {
   return { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) };
 }
 
-async function readBody(
+function readBody(
   request: IncomingMessage,
   response: ServerResponse,
   { maxBytes, dialect }: { maxBytes: number; dialect: Dialect },
 ): Promise<Buffer> {
-  if (!hasBody(request)) return Buffer.alloc(0);
   const { 'content-length': length, 'content-type': type } = request.headers;
   if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const json =
     type === undefined ? dialect.lenientType === true : /^application\/json\s*(;|$)/i.test(type);
   if (!json) throw new HoldfastError('not_json', 'Only JSON bodies are taken.');
   if (request.headers.expect !== undefined) response.writeContinue();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) {
+        request.pause();
+        reject(tooLarge(maxBytes));
+      } else chunks.push(chunk);
+    });
+    request.once('end', () =>
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
+    );
+    request.once('error', () => reject(GONE));
+    request.once('close', () => reject(GONE));
+  });
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
@@ -235,12 +285,12 @@ function internal(thrown: unknown, report: (message: string) => void): HoldfastE
 
 function send(response: ServerResponse, status: number, text: string): void {
   if (response.destroyed || response.writableEnded) return;
-  const bytes = Buffer.from(text);
   response.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': bytes.length,
+    'Content-Length': Buffer.byteLength(text),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
   });
-  response.end(bytes);
+  // As text: head and body then leave in one write.
+  response.end(text);
 }
