@@ -1,5 +1,5 @@
 // The benchmark: every figure with a bar in one table. `npm run bench -- start pipe` takes some of them; --json prints
-// them for programs; --profile FOLDER leaves the keeper's CPU profile of each there.
+// them for programs; --profile FOLDER leaves the CPU profile of each figure's keeper or server there.
 
 import { parseArgs } from 'node:util';
 import { join, resolve } from 'node:path';
@@ -10,6 +10,7 @@ import { missed, table } from './support/rows.mjs';
 /** `start` first: what Node's own spawn costs grows with the memory of whoever calls it. */
 const figures = {
   start: () => import('./start.mjs'),
+  server: () => import('./server.mjs'),
   pipe: () => import('./pipe.mjs'),
   wait: () => import('./wait.mjs'),
   live: () => import('./live.mjs'),
@@ -63,6 +64,7 @@ async function take(figure) {
   await calmMachine(LONGEST_CALM_MS);
   const watched = watchMachine();
   const found = await run({
+    profile,
     openKeeper: (options) => openKeeper({ ...options, profile }),
     progress: (text) => say(`${figure}: ${text}`),
   });

@@ -62,7 +62,7 @@ export function finished(process) {
   return process;
 }
 
-function memoryOver(path) {
+export function memoryOver(path) {
   return new Promise((resolve, reject) => {
     let text = '';
     connect(path)

@@ -1,5 +1,5 @@
-// Loaded into a keeper by `--import`: tells its memory after a forced collection, on a socket of its own, and writes its
-// CPU profile when it leaves. The keeper knows nothing of it, and what it starts inherits nothing of it.
+// Loaded into a keeper or a server by `--import`: tells its memory after a forced collection, on a socket of its own, and writes its
+// CPU profile when it leaves. It knows nothing of that, and what it starts inherits nothing of it.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
@@ -8,9 +8,14 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-const { BENCH_PROBE: path, BENCH_PROFILE: profile } = process.env;
+const {
+  BENCH_PROBE: path,
+  BENCH_PROFILE: profile,
+  BENCH_PROFILE_NAME: name = 'keeper',
+} = process.env;
 delete process.env.BENCH_PROBE;
 delete process.env.BENCH_PROFILE;
+delete process.env.BENCH_PROFILE_NAME;
 delete process.env.NODE_OPTIONS;
 if (path !== undefined) {
   setFlagsFromString('--expose-gc');
@@ -37,7 +42,7 @@ if (profile !== undefined) {
       if (error) throw error;
       mkdirSync(profile, { recursive: true });
       writeFileSync(
-        join(profile, `keeper-${process.pid}.cpuprofile`),
+        join(profile, `${name}-${process.pid}.cpuprofile`),
         JSON.stringify(result.profile),
       );
     });

@@ -1,7 +1,7 @@
 // The command: the one declarative entry that a command's file begins with, and the help that follows from it.
 
 import type { Caller } from './caller.ts';
-import type { Output } from './output.ts';
+import type { Output, Style } from './output.ts';
 import type { Words } from './words.ts';
 
 export interface OptionRow {
@@ -32,11 +32,16 @@ export interface Call {
   readonly out: Output;
 }
 
+export interface StyledLine {
+  readonly text: string;
+  readonly style: Style;
+}
+
 export interface Answer {
   /** What `--json` prints. */
   readonly result: unknown;
   /** What a person reads: lines for stdout, when the command has not printed already. */
-  readonly lines?: readonly string[];
+  readonly lines?: readonly (string | StyledLine)[];
   /** Everything has been printed already, with `--json` too. */
   readonly said?: true;
   /** 0 when absent. */

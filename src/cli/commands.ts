@@ -13,6 +13,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['search', () => import('./commands/search.ts')],
   ['stop', () => import('./commands/stop.ts')],
   ['kill', () => import('./commands/kill.ts')],
+  ['signal', () => import('./commands/signal.ts')],
   ['rm', () => import('./commands/rm.ts')],
   ['prune', () => import('./commands/prune.ts')],
   ['export', () => import('./commands/export.ts')],

@@ -1,7 +1,7 @@
 // Following a process: its events in order, page by page, waiting for the next without asking again and again.
 
 import { decodeRecords } from '../protocol/record.ts';
-import type { ProcessEvent } from '../protocol/event.ts';
+import type { ProcessEvent, Stream } from '../protocol/event.ts';
 import type { Missed } from '../protocol/host-api.ts';
 import type { Outcome, ProcessInfo } from '../protocol/process.ts';
 import type { Caller } from './caller.ts';
@@ -59,15 +59,30 @@ export async function follow(
   }
 }
 
-/** Prints what a process printed, each stream where it belongs, and says where something is missing. */
-export function printTo(out: Output): Pick<FollowOptions, 'event' | 'missed'> {
+/** Where the log of a process goes. */
+export interface LogTarget {
+  output(stream: Stream, bytes: Buffer): Promise<void>;
+  /** Something about the log that is not in it. */
+  note(text: string): Promise<void>;
+}
+
+/** Gives on what a process printed, and says where something is missing. */
+export function passTo(target: LogTarget): Pick<FollowOptions, 'event' | 'missed'> {
   return {
     async event(event) {
-      if (event.kind === 'output')
-        await out.bytes(event.stream === 'stderr' ? 'stderr' : 'stdout', event.data);
-      else if (event.kind === 'gap') await out.note(gapWords(event.body.bytes, event.body.reason));
+      if (event.kind === 'output') await target.output(event.stream, event.data);
+      else if (event.kind === 'gap')
+        await target.note(gapWords(event.body.bytes, event.body.reason));
     },
-    missed: ({ bytes, reason }) => out.note(gapWords(bytes, missedWords[reason])),
+    missed: ({ bytes, reason }) => target.note(gapWords(bytes, missedWords[reason])),
+  };
+}
+
+/** Each stream where it belongs. */
+export function targetOf(out: Output): LogTarget {
+  return {
+    output: (stream, bytes) => out.bytes(stream === 'stderr' ? 'stderr' : 'stdout', bytes),
+    note: (text) => out.note(text),
   };
 }
 

@@ -1,5 +1,5 @@
 // Interrupts: Ctrl-C and TERM that this command receives, sent on to the process it shows. The third Ctrl-C lets go of
-// the process instead.
+// the process instead; Ctrl-\ does so at once.
 
 import type { KeeperLink } from '../keeper/link.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
@@ -7,6 +7,8 @@ import type { Output } from './output.ts';
 
 const FORWARDED = ['SIGINT', 'SIGTERM'] as const;
 const LETS_GO_AT = 3;
+/** The key Ctrl-\ of a terminal. */
+const DETACH = 'SIGQUIT';
 
 export class Interrupts {
   private readonly out: Output;
@@ -18,11 +20,17 @@ export class Interrupts {
   constructor(out: Output) {
     this.out = out;
     for (const signal of FORWARDED) process.on(signal, this.received);
+    process.on(DETACH, this.detached);
   }
 
-  /** Aborted when the person has given up on the process. */
+  /** Aborted when the person has let go of the process. */
   get signal(): AbortSignal {
     return this.letGo.signal;
+  }
+
+  /** It was let go of on purpose, not because it would not end. */
+  get detachedByKey(): boolean {
+    return this.letGo.signal.reason === DETACH;
   }
 
   /** From here on, and what came before there was anyone to send it to. */
@@ -36,7 +44,13 @@ export class Interrupts {
 
   close(): void {
     for (const signal of FORWARDED) process.off(signal, this.received);
+    process.off(DETACH, this.detached);
   }
+
+  private readonly detached = (): void => {
+    void this.out.breakLine();
+    this.letGo.abort(DETACH);
+  };
 
   private readonly received = (signal: NodeJS.Signals): void => {
     if (signal === 'SIGINT') {

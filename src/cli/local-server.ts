@@ -2,8 +2,10 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { closeSync, constants, existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { errnoOf } from '../base/disk.ts';
+import { HoldfastError, type ErrorShape } from '../protocol/errors.ts';
 import type { ServerNote } from '../server/server-lock.ts';
 
 /** Asks the server of a home to end, and waits until it has. Undefined when there is none. */
@@ -17,22 +19,38 @@ export async function endServer(home: string): Promise<ServerNote | undefined> {
   return server;
 }
 
-/** Starts a server in a session of its own; answers its first line. */
+export interface StartedServer {
+  readonly url: string;
+  readonly pid: number;
+}
+
+/** Starts a server in a session of its own; what it has to report goes to server.log in the home. */
 export async function startServer(
-  args: readonly string[],
+  home: string,
+  { port, again }: { readonly port: number; readonly again: readonly string[] },
   env: NodeJS.ProcessEnv,
-): Promise<string> {
-  const server = spawn(process.execPath, [process.argv[1] ?? '', 'serve', '--json', ...args], {
+): Promise<StartedServer> {
+  const { openHome, openPrivate } = await import('../keeper/home.ts');
+  const log = join(openHome(home).folder, 'server.log');
+  // Not our own stderr: whoever reads that would wait for the end of the server.
+  const fd = openPrivate(log, constants.O_WRONLY | constants.O_TRUNC);
+  const args = ['serve', ...again, '--json', '--home', home, '--port', String(port)];
+  const server = spawn(process.execPath, [process.argv[1] ?? '', ...args], {
     detached: true,
     env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', fd],
   });
-  const [line] = (await Promise.race([once(server.stdout, 'data'), once(server, 'exit')])) as [
-    unknown,
-  ];
-  server.stdout.destroy();
+  closeSync(fd);
+  const { stdout } = server;
+  if (!stdout) throw new Error('a child without the pipe that was asked for');
+  const [first] = (await Promise.race([once(stdout, 'data'), once(server, 'exit')])) as [unknown];
+  stdout.destroy();
   server.unref();
-  return String(line);
+  if (!Buffer.isBuffer(first))
+    throw new HoldfastError('internal', `The server ended at once; see ${log}.`);
+  const said = JSON.parse(first.toString()) as StartedServer | { error: ErrorShape };
+  if (!('error' in said)) return said;
+  throw new HoldfastError(said.error.code, said.error.message, { ...said.error.details });
 }
 
 /** The server is not our child, so its end is not told to us: it is looked for. */

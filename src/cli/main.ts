@@ -21,7 +21,9 @@ process.exitCode = await main();
 async function main(): Promise<number> {
   const json = has(rest, '--json');
   const raw = has(rest, '--raw');
-  const out = new Output({ stdout: process.stdout, stderr: process.stderr, json, raw });
+  const { stdout, stderr, env } = process;
+  const colour = !env['NO_COLOR'] && env['TERM'] !== 'dumb';
+  const out = new Output({ stdout, stderr, json, raw, colour });
   leaveWhenNobodyReads(out);
   try {
     const command = await find();
@@ -69,6 +71,7 @@ async function perform(command: Command, out: Output): Promise<Answer> {
   try {
     return await command.run({ words, caller, out });
   } finally {
+    out.endLive();
     await out.finish();
     await caller.close();
   }
@@ -78,10 +81,12 @@ async function tell(out: Output, answer: Answer): Promise<number> {
   const { result, lines = [], error } = answer;
   if (answer.said) return answer.exitCode ?? 0;
   if (out.json) await out.line(json(envelope(result, error)));
-  else for (const line of lines) await out.line(line);
+  else
+    for (const line of lines)
+      await (typeof line === 'string' ? out.line(line) : out.line(line.text, line.style));
   if (error === undefined) return answer.exitCode ?? 0;
   const shape = toErrorShape(error);
-  if (!out.json) await out.note(`${shape.message}\n          ${remedyOf(shape)}`);
+  if (!out.json) await out.note(`${shape.message}\n          ${remedyOf(shape)}`, 'red');
   return answer.exitCode ?? errors[shape.code].exit;
 }
 

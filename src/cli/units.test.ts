@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { formatAge, formatBytes, formatDuration, parseDuration, plural } from './units.ts';
+import {
+  formatAge,
+  formatBytes,
+  formatDuration,
+  parseDuration,
+  parseMoment,
+  plural,
+} from './units.ts';
 
 describe('units', () => {
   it.each([
@@ -20,6 +27,20 @@ describe('units', () => {
     ['999999999999d', undefined],
   ])('[C23] reads the duration %j as %j milliseconds', (text, ms) => {
     expect(parseDuration(text)).toBe(ms);
+  });
+
+  it('[C23] reads a moment as so long ago, or as a date with or without a time', () => {
+    const now = Date.parse('2026-01-05T12:00:00Z');
+    const read = (text: string): string | undefined => {
+      const ms = parseMoment(text, now);
+      return ms === undefined ? undefined : new Date(ms).toISOString();
+    };
+    expect(read('10m')).toBe('2026-01-05T11:50:00.000Z');
+    expect(read('30')).toBe('2026-01-05T11:59:30.000Z');
+    expect(read('2026-01-05T10:00Z')).toBe('2026-01-05T10:00:00.000Z');
+    expect(read('2026-01-05')).toBe('2026-01-05T00:00:00.000Z');
+    for (const text of ['', 'yesterday', '12:00', '2026-13-45', '2026-01-05T'])
+      expect(read(text)).toBeUndefined();
   });
 
   it('[C23] writes durations, ages and sizes so that they are read at a glance', () => {

@@ -16,6 +16,15 @@ export function parseDuration(text: string): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
 
+/** A moment as people name it: so long ago ("10m"), or a date with or without a time. Undefined when it is neither. */
+export function parseMoment(text: string, nowMs: number): number | undefined {
+  const ago = parseDuration(text);
+  if (ago !== undefined) return nowMs - ago;
+  if (!/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}|$)/.test(text)) return undefined;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
 /** Short, one or two units: "12ms", "3.1s", "4m 5s", "2h 3m", "5d 1h". */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)}ms`;

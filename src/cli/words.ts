@@ -92,3 +92,8 @@ export class Words {
     }
   }
 }
+
+/** A word as a shell takes it when it is pasted. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -19,12 +19,24 @@ interface Entry {
   readonly acknowledgedBy: Set<string>;
 }
 
+interface Question {
+  readonly owner: Owner;
+  readonly subscriber: string;
+  /** Only those with a higher number. */
+  readonly after: number;
+  readonly limit: number;
+}
+
+/** Readers that are remembered; who has not asked for longest goes first. */
+const MOST_READERS = 256;
 /** Unacknowledged completions kept after their process was forgotten; the oldest go first. */
 const KEEP_UNTOLD = 4000;
 
 export class Completions {
   private readonly entries = new Map<number, Entry>();
   private readonly numbers = new Map<string, number>();
+  /** Whoever has asked or acknowledged, with the owner in whose name. */
+  private readonly readers = new Map<string, Owner>();
   private lastNumber = 0;
   private journal: Journal | undefined;
   private readonly listeners = new Set<() => void>();
@@ -61,12 +73,14 @@ export class Completions {
     for (const listener of this.listeners) listener();
   }
 
-  pending(owner: Owner, subscriber: string, limit: number): Completion[] {
+  pending({ owner, subscriber, after, limit }: Question): Completion[] {
     const reader = readerName(owner, subscriber);
+    this.remember(reader, owner);
     const found: Completion[] = [];
     for (const { completion, acknowledgedBy } of this.entries.values()) {
       if (found.length >= limit) break;
-      if (sees(owner, completion) && !acknowledgedBy.has(reader)) found.push(completion);
+      if (completion.number > after && sees(owner, completion) && !acknowledgedBy.has(reader))
+        found.push(completion);
     }
     return found;
   }
@@ -87,12 +101,12 @@ export class Completions {
     return open.length;
   }
 
-  /** The process is gone. What somebody has acknowledged goes with it; the rest stays to be told. */
+  /** The process is gone. What every reader has acknowledged goes with it; the rest stays to be told. */
   processForgotten(serial: string): void {
     const number = this.numbers.get(serial);
     const entry = number === undefined ? undefined : this.entries.get(number);
     const gone: number[] = [];
-    if (number !== undefined && entry && entry.acknowledgedBy.size > 0) gone.push(number);
+    if (number !== undefined && entry && this.told(entry)) gone.push(number);
     const [oldest] = this.entries.keys();
     if (this.entries.size > KEEP_UNTOLD && oldest !== undefined) gone.push(oldest);
     for (const each of gone) this.drop(each);
@@ -102,6 +116,20 @@ export class Completions {
   onNew(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  private told({ acknowledgedBy, completion }: Entry): boolean {
+    if (acknowledgedBy.size === 0) return false;
+    for (const [reader, owner] of this.readers)
+      if (sees(owner, completion) && !acknowledgedBy.has(reader)) return false;
+    return true;
+  }
+
+  private remember(reader: string, owner: Owner): void {
+    this.readers.delete(reader);
+    this.readers.set(reader, owner);
+    const [oldest] = this.readers.keys();
+    if (this.readers.size > MOST_READERS && oldest !== undefined) this.readers.delete(oldest);
   }
 
   private put(serial: string, completion: Completion): void {
@@ -116,6 +144,7 @@ export class Completions {
   }
 
   private mark(reader: string, numbers: readonly number[]): void {
+    this.remember(reader, ownerOfReader(reader));
     for (const number of numbers) this.entries.get(number)?.acknowledgedBy.add(reader);
   }
 
@@ -133,6 +162,11 @@ export class Completions {
 
 function readerName(owner: Owner, subscriber: string): string {
   return `${owner.length}:${owner}${subscriber}`;
+}
+
+function ownerOfReader(reader: string): Owner {
+  const colon = reader.indexOf(':');
+  return reader.slice(colon + 1, colon + 1 + Number(reader.slice(0, colon)));
 }
 
 function sees(owner: Owner, completion: Completion): boolean {

@@ -12,7 +12,7 @@ import { waitUntil } from '../journal/wait-until.ts';
 import type { ConditionTools } from './conditions.ts';
 import type { HeldProcess } from './held-process.ts';
 import { Household, type HostOptions } from './household.ts';
-import { byteSource, headTailOf } from './views.ts';
+import { byteSource, SharedTexts } from './views.ts';
 import { waitFor } from './waiting.ts';
 
 export class Host implements HostApi {
@@ -21,6 +21,7 @@ export class Host implements HostApi {
   private readonly startedUs: number;
   private readonly matcher: Matcher;
   private readonly conditionTools: ConditionTools;
+  private readonly texts = new SharedTexts();
   private parkedWaits = 0;
   private closing: Promise<void> | undefined;
 
@@ -125,16 +126,23 @@ export class Host implements HostApi {
     };
   }
 
-  async text(owner: Owner, input: Params<'text'>): Promise<Results['text']> {
-    const { maxBytes, maxLineBytes, ...target } = this.params('text', input);
+  async text(owner: Owner, input: Params<'text'>, signal?: AbortSignal): Promise<Results['text']> {
+    const { maxBytes, maxLineBytes, waitMs, drainMs = 0, ...target } = this.params('text', input);
     const process = this.find(owner, target);
+    if (waitMs !== undefined && process.outcome === undefined)
+      await this.parkFor(process, 'exit', { timeoutMs: waitMs, signal });
+    if (process.state === 'exited' && drainMs > 0) {
+      const passedMs = this.house.clock.wallMs() - (process.info().exitedAtMs ?? 0);
+      const timeoutMs = Math.ceil(Math.min(drainMs, drainMs - passedMs));
+      if (timeoutMs > 0) await this.parkFor(process, 'closed', { timeoutMs, signal });
+    }
     // Before the output, so that a process said to have ended has all its output here.
     const info = process.info();
     const limits = {
       ...(maxBytes !== undefined && { maxBytes }),
       ...(maxLineBytes !== undefined && { maxLineBytes }),
     };
-    return { ...(await headTailOf(process.journal, limits)), process: info };
+    return { ...(await this.texts.of(process.journal, limits)), process: info };
   }
 
   async search(
@@ -210,10 +218,11 @@ export class Host implements HostApi {
     input: Params<'completions'>,
     signal?: AbortSignal,
   ): Promise<Results['completions']> {
-    const { subscriber = 'default', limit = 100, waitMs = 0 } = this.params('completions', input);
+    const wanted = this.params('completions', input);
+    const { subscriber = 'default', after = 0, limit = 100, waitMs = 0 } = wanted;
     const { completions } = this.house;
     const check = (): Results['completions']['completions'] | undefined => {
-      const pending = completions.pending(owner, subscriber, limit);
+      const pending = completions.pending({ owner, subscriber, after, limit });
       return pending.length > 0 ? pending : undefined;
     };
     const subscribe = (wake: () => void): (() => void) => completions.onNew(wake);
@@ -231,6 +240,14 @@ export class Host implements HostApi {
 
   async lease(owner: Owner, input: Params<'lease'>): Promise<Results['lease']> {
     return { held: this.house.leases.set(owner, this.params('lease', input)) };
+  }
+
+  async owners(owner: Owner): Promise<Results['owners']> {
+    return { owners: this.house.registry.owners(owner) };
+  }
+
+  async limits(): Promise<Results['limits']> {
+    return this.house.limits;
   }
 
   async health(): Promise<Results['health']> {
@@ -264,6 +281,15 @@ export class Host implements HostApi {
 
   private find(owner: Owner, target: { readonly id: string }): HeldProcess {
     return this.house.registry.find(owner, target.id);
+  }
+
+  private parkFor(
+    process: HeldProcess,
+    kind: 'exit' | 'closed',
+    limits: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined },
+  ): Promise<unknown> {
+    const waits = [{ process, for: [{ kind }] }];
+    return this.park(() => waitFor({ waits, mode: 'first', ...limits }, this.conditionTools));
   }
 
   /** Not async, and both its ends made once: a suspended function costs a parked wait half a kilobyte. */

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import { EVERYONE, type Owner } from '../protocol/host-api.ts';
+import { EVERYONE, type Owner, type OwnerUse } from '../protocol/host-api.ts';
 import type { Limits } from '../protocol/limits.ts';
 import type { Params } from '../protocol/operations.ts';
 import { Journal } from '../journal/journal.ts';
@@ -91,6 +91,20 @@ export class Registry {
   }
 
   /** Running ones first, then the newest first; among equals the later start first. */
+  /** Who has processes here, as far as this owner may see it; by name. */
+  owners(seenBy: Owner): OwnerUse[] {
+    const uses = new Map<Owner, { owner: Owner; live: number; ended: number; bytes: number }>();
+    for (const process of this.all()) {
+      const { owner } = process.facts;
+      if (seenBy !== EVERYONE && seenBy !== owner) continue;
+      const use = uses.get(owner) ?? { owner, live: 0, ended: 0, bytes: 0 };
+      uses.set(owner, use);
+      use[process.live ? 'live' : 'ended'] += 1;
+      use.bytes += process.info().bytes.retained;
+    }
+    return Array.from(uses.values()).sort((a, b) => (a.owner < b.owner ? -1 : 1));
+  }
+
   list(owner: Owner, filter: Params<'list'>): { found: HeldProcess[]; total: number } {
     const found = Array.from(this.processes.values())
       .toReversed()

@@ -7,7 +7,7 @@ import type { ByteSource } from '../journal/byte-source.ts';
 import { headTail, headTailPlan, type HeadTailLimits } from '../journal/head-tail.ts';
 import { readRange, type Readable } from '../journal/reader.ts';
 
-export async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
+async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
   const totalBytes = journal.visibleOffset;
   const plan = headTailPlan(totalBytes, limits.maxBytes);
   const head = await contiguous(journal, 0, Math.min(plan.headBytes, totalBytes));
@@ -28,6 +28,25 @@ export async function headTailOf(journal: Readable, limits: HeadTailLimits): Pro
     { head: headBytes, tail: tail.bytes, tailOffset: tail.offset, totalBytes, lostBytes },
     limits,
   );
+}
+
+/** Whoever wants the same text at the same moment shares it: thousands may wait for one exit. */
+export class SharedTexts {
+  private readonly underWay = new Map<Readable, { key: string; text: Promise<HeadTailText> }>();
+
+  of(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
+    const key = `${journal.visibleOffset} ${limits.maxBytes} ${limits.maxLineBytes}`;
+    const known = this.underWay.get(journal);
+    if (known?.key === key) return known.text;
+    const text = headTailOf(journal, limits);
+    const mine = { key, text };
+    this.underWay.set(journal, mine);
+    const forget = (): void => {
+      if (this.underWay.get(journal) === mine) this.underWay.delete(journal);
+    };
+    text.then(forget, forget);
+    return text;
+  }
 }
 
 /** The end of the output as text, at most so many bytes, beginning with a whole line where there is one. */

@@ -1,6 +1,7 @@
 // HostApi: what a host can be asked, at any distance. In process it is the Host itself; over the keeper's socket it is
 // a link. One contract suite runs over every implementation.
 
+import type { Limits } from './limits.ts';
 import type { HeadTailText, SearchResult } from './views.ts';
 import type { OperationName, Params } from './operations.ts';
 import type { Outcome, ProcessInfo, ProcessState } from './process.ts';
@@ -118,6 +119,15 @@ export interface ListeningPort {
   readonly pid: number;
 }
 
+/** What one owner has here. */
+export interface OwnerUse {
+  readonly owner: Owner;
+  readonly live: number;
+  readonly ended: number;
+  /** Output that can still be read. */
+  readonly bytes: number;
+}
+
 export interface Health {
   readonly version: string;
   readonly pid: number;
@@ -149,6 +159,8 @@ export interface Results {
   completions: { readonly completions: readonly Completion[] };
   acknowledge: { readonly acknowledged: number };
   lease: { readonly held: boolean };
+  owners: { readonly owners: readonly OwnerUse[] };
+  limits: Limits;
   health: Health;
 }
 

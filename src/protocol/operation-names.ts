@@ -17,6 +17,8 @@ export const operationNames = [
   'completions',
   'acknowledge',
   'lease',
+  'owners',
+  'limits',
   'health',
 ] as const;
 

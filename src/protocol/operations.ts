@@ -122,6 +122,10 @@ export const operations = {
     ...target,
     maxBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(256))),
     maxLineBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(64))),
+    /** Wait this long for the exit. */
+    waitMs: v.optional(milliseconds),
+    /** And this long after it for the last words of what it left behind. */
+    drainMs: v.optional(milliseconds),
   }),
   search: v.object({
     ...target,
@@ -167,6 +171,8 @@ export const operations = {
   remove: v.object({ ...target, force: v.optional(v.boolean()) }),
   completions: v.object({
     subscriber: v.optional(shortText),
+    /** Only those with a higher number: what comes before them may stay unacknowledged. */
+    after: v.optional(position),
     limit: v.optional(v.pipe(count(1000), v.minValue(1))),
     waitMs: v.optional(milliseconds),
   }),
@@ -183,6 +189,8 @@ export const operations = {
     /** Processes with this label outlive it. */
     spareLabel: v.optional(shortText),
   }),
+  owners: v.object({}),
+  limits: v.object({}),
   health: v.object({}),
 } as const satisfies Record<OperationName, v.GenericSchema>;
 

@@ -23,10 +23,16 @@ export interface ChatScope {
 /** Processes that were started without a chat. */
 export const NO_CHAT: Owner = 'no-chat';
 
+const CHAT_OWNER = 'chat:';
 const NIL = '00000000-0000-0000-0000-000000000000';
 
 export function chatOwner(id: string): Owner {
-  return `chat:${id}`;
+  return CHAT_OWNER + id;
+}
+
+/** The chat that an owner stands for, if it stands for one. */
+export function chatOfOwner(owner: Owner): string | undefined {
+  return owner.startsWith(CHAT_OWNER) ? owner.slice(CHAT_OWNER.length) : undefined;
 }
 
 export function chatScope(headers: IncomingHttpHeaders, caller: Caller): ChatScope {

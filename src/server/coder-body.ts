@@ -1,15 +1,24 @@
 // The bodies of coder's requests: read as leniently as its own server reads them, and refused in its words.
 
-import { HoldfastError } from '../protocol/errors.ts';
+import { HoldfastError, type ErrorCode } from '../protocol/errors.ts';
 import { decodeFirstValue, field, quoteGo } from './go-json.ts';
 
-/** A refusal in the peer's own words. */
+/** A refusal in the peer's own words; logs and figures have it under the code of our own table. */
 export class CoderError extends HoldfastError {
   readonly status: number;
   readonly answer: Readonly<Record<string, unknown>>;
 
-  constructor(status: number, message: string, more: Record<string, unknown> = {}) {
-    super('invalid_input', message);
+  constructor(
+    status: number,
+    message: string,
+    more: Record<string, unknown> = {},
+    code: ErrorCode = status === 404
+      ? 'not_found'
+      : status === 409
+        ? 'not_running'
+        : 'invalid_input',
+  ) {
+    super(code, message);
     this.status = status;
     this.answer = { message, ...more };
   }

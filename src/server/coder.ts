@@ -51,7 +51,7 @@ export interface CoderOptions {
 }
 
 export function coderRoutes(options: CoderOptions): Route[] {
-  const { host, clock } = options;
+  const { host } = options;
   const row = (method: 'GET' | 'POST', path: string, handler: Route['handler']): Route => ({
     method,
     path: PREFIX + path,
@@ -62,7 +62,7 @@ export function coderRoutes(options: CoderOptions): Route[] {
     row('POST', '/start', (exchange) => start(exchange, options)),
     row('GET', '/list', (exchange) => list(exchange, host)),
     row('POST', '/signal-by-idempotency-key', (exchange) => signalByKey(exchange, host)),
-    row('GET', '/:id/output', (exchange) => output(exchange, host, clock)),
+    row('GET', '/:id/output', (exchange) => output(exchange, host)),
     row('POST', '/:id/signal', (exchange) => signal(exchange, host)),
   ];
 }
@@ -109,25 +109,42 @@ function existing(folder: string | undefined): string | undefined {
 }
 
 async function startAs(
-  { host, clock }: CoderOptions,
+  options: CoderOptions,
   owner: Owner,
   spec: StartSpec,
 ): ReturnType<HostApi['start']> {
   try {
-    const started = host.start(owner, spec);
-    return spec.key === undefined ? await started : await withinStartTime(started, clock);
+    return await startOnce(options, owner, spec);
   } catch (error) {
     if (!(error instanceof HoldfastError) || error instanceof CoderError) throw error;
-    if (error.code === 'key_conflict') {
-      const message =
-        'Idempotency key was already used to start a process with different parameters.';
-      throw new CoderError(409, message, { code: 'input_mismatch', detail: error.message });
+    const { code, message } = error;
+    if (code === 'key_conflict') {
+      const told = 'Idempotency key was already used to start a process with different parameters.';
+      throw new CoderError(409, told, { code: 'input_mismatch', detail: message }, code);
     }
-    const retry = errors[error.code].retryable ? { code: error.code } : {};
-    throw new CoderError(500, 'Failed to start process.', {
-      detail: `start process: ${error.message}`,
-      ...retry,
-    });
+    const detail = `start process: ${message}`;
+    const retry = errors[code].retryable ? { code } : {};
+    throw new CoderError(500, 'Failed to start process.', { detail, ...retry }, code);
+  }
+}
+
+/** The ancestors of a chat decide nothing about what runs: a replay that names others is the same start. */
+async function startOnce(
+  { host, clock }: CoderOptions,
+  owner: Owner,
+  spec: StartSpec,
+): ReturnType<HostApi['start']> {
+  const { key, labels } = spec;
+  if (key === undefined) return host.start(owner, spec);
+  try {
+    return await withinStartTime(host.start(owner, spec), clock);
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== 'key_conflict') throw error;
+    const [first] = (await host.list(owner, { key, limit: 1 })).processes;
+    const ancestors = first?.labels?.['ancestors'];
+    if (ancestors === undefined || ancestors === labels?.['ancestors']) throw error;
+    const same = { ...spec, labels: { ...labels, ancestors } };
+    return withinStartTime(host.start(owner, same), clock);
   }
 }
 
@@ -136,7 +153,7 @@ function withinStartTime<T>(started: Promise<T>, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(START_MS, () => {
       const message = 'Timed out waiting for the concurrent start that holds this idempotency key.';
-      reject(new CoderError(409, message, { code: 'start_pending' }));
+      reject(new CoderError(409, message, { code: 'start_pending' }, 'key_conflict'));
     });
     started.finally(cancel).then(resolve, reject);
   });
@@ -151,22 +168,14 @@ async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
   return { processes: processes.map(describe), total };
 }
 
-async function output(exchange: Exchange, host: HostApi, clock: Clock): Promise<unknown> {
+async function output(exchange: Exchange, host: HostApi): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
-  const process = await find(host, scope, exchange.params['id'] ?? '');
-  const target = { id: process.id };
-  if (exchange.query.get('wait') === 'true') {
-    const waits = [{ ...target, for: [{ kind: 'exit' } as const] }];
-    await host.wait(process.owner, { waits, timeoutMs: WAIT_MS }, exchange.gone);
-  }
-  let view = await host.text(process.owner, target);
-  const { state, exitedAtMs = 0 } = view.process;
-  const drainMs = Math.min(DRAIN_MS, exitedAtMs + DRAIN_MS - clock.wallMs());
-  if (state === 'exited' && drainMs > 0) {
-    const waits = [{ ...target, for: [{ kind: 'closed' } as const] }];
-    await host.wait(process.owner, { waits, timeoutMs: Math.ceil(drainMs) }, exchange.gone);
-    view = await host.text(process.owner, target);
-  }
+  const id = exchange.params['id'] ?? '';
+  const waitMs = exchange.query.get('wait') === 'true' ? WAIT_MS : 0;
+  // One question: the answer is on its way as soon as the shell has ended.
+  const view = await asOwner(scope, id, (owner) =>
+    host.text(owner, { id, waitMs, drainMs: DRAIN_MS }, exchange.gone),
+  );
   const { text: shown, truncated, process: now } = view;
   return {
     output: shown,
@@ -233,12 +242,20 @@ async function send(
   }
 }
 
+function find(host: HostApi, scope: ChatScope, id: string): Promise<ProcessInfo> {
+  return asOwner(scope, id, (owner) => host.get(owner, { id }));
+}
+
 /** Its own; with a full token also those of nobody, and without a chat header everybody's. */
-async function find(host: HostApi, scope: ChatScope, id: string): Promise<ProcessInfo> {
+async function asOwner<T>(
+  scope: ChatScope,
+  id: string,
+  ask: (owner: Owner) => Promise<T>,
+): Promise<T> {
   const owners = scope.compat ? (scope.chat ? [scope.owner, NO_CHAT] : ['*']) : [scope.owner];
   for (const owner of owners) {
     try {
-      return await host.get(owner, { id });
+      return await ask(owner);
     } catch (error) {
       if (!(error instanceof HoldfastError) || error.code !== 'not_found') throw error;
     }

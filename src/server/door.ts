@@ -9,7 +9,9 @@ import { HoldfastError, errors, type ErrorCode } from '../protocol/errors.ts';
 import { chatOf } from './chat.ts';
 import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
-import type { Dialect, Router } from './router.ts';
+import { bodyless, GONE, hasBody, readBody } from './request-body.ts';
+import type { Dialect, Exchange, Router } from './router.ts';
+import { Strangers, type StrangerLimits } from './strangers.ts';
 import { becomeSocket, wantsSocket } from './upgrade.ts';
 
 export interface DoorOptions {
@@ -21,9 +23,11 @@ export interface DoorOptions {
   /** Told of every request when it is over. */
   readonly access?: ((entry: AccessEntry) => void) | undefined;
   readonly patience?: Patience;
+  /** How many connections may be open that have not shown a valid token. */
+  readonly strangers?: StrangerLimits;
 }
 
-/** One line of an access log. No token and no query is ever in it. */
+/** One line of an access log. No token and no query is ever in it; "-" stands for what was no request at all. */
 export interface AccessEntry {
   readonly method: string;
   readonly path: string;
@@ -65,21 +69,23 @@ export function createDoor(options: DoorOptions): Server {
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = 0;
+  const strangers = new Strangers(systemClock, options.strangers);
+  server.on('connection', (socket) => strangers.came(socket));
   const answered = (request: IncomingMessage, response: ServerResponse): void =>
-    void answer(request, response, options);
+    void answer(request, response, { ...options, strangers });
   server.on('request', answered);
   // Otherwise Node would ask for the body before the gate has looked.
   server.on('checkContinue', answered);
   // Node hands such a connection over whole. It gets an answer like any other, by the same way and through the same gate.
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     server.upgraded(socket);
-    void answer(request, responseOn(socket, request), options, head);
+    void answer(request, responseOn(socket, request), { ...options, strangers }, head);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (socket.writable)
-      socket.end(
-        `HTTP/1.1 ${protocolProblem(error.code)}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
-      );
+    if (!socket.writable) return;
+    const problem = protocolProblem(error.code);
+    socket.end(`HTTP/1.1 ${problem}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+    options.access?.({ method: '-', path: '-', status: Number.parseInt(problem, 10), ms: 0 });
   });
   return server;
 }
@@ -119,14 +125,12 @@ function protocolProblem(code: string | undefined): string {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  options: DoorOptions,
+  options: Omit<DoorOptions, 'strangers'> & { readonly strangers: Strangers },
   /** What came behind the request, when it asks for another protocol. */
   head?: Buffer,
 ): Promise<void> {
   let dialect: Dialect = plainDialect;
-  // Listened for from the beginning: a client may go while its body is still being read.
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  const gone = new Gone(response);
   const note = watchAccess(request, response, options);
   try {
     const { method = '', headers, rawHeaders } = request;
@@ -139,6 +143,7 @@ async function answer(
     const knock = { method, headers, rawHeaders, queryToken, anonymous, door: options.kind };
     const caller = gate(knock, options.policy);
     note.caller = caller;
+    options.strangers.passed(request.socket);
     const { route, params } = options.router.match(method, target.path);
     route.dialect?.admit?.(headers, caller);
     if (asSocket && route.socket) {
@@ -153,20 +158,59 @@ async function answer(
     const limits = { maxBytes: options.maxBodyBytes, dialect };
     const body = head ? bodyless(request) : await readBody(request, response, limits);
     note.route = `${route.method} ${route.path}`;
-    const exchange = {
-      caller,
-      request,
-      response,
-      params,
-      query: target.query,
-      body,
-      gone: gone.signal,
-    };
+    const { query } = target;
+    const exchange = new DoorExchange({ caller, request, response, params, query, body }, gone);
     const value = await route.handler(exchange);
     if (value !== undefined) send(response, 200, dialect.encode(value));
   } catch (error) {
     note.refusal = error instanceof HoldfastError ? error.code : 'internal';
     refuse(error, { request, response, dialect, report: options.report });
+  }
+}
+
+/** Whether the client has gone before its answer was complete. Listened for from the beginning of the request. */
+class Gone {
+  private readonly response: ServerResponse;
+  private controller: AbortController | undefined;
+
+  constructor(response: ServerResponse) {
+    this.response = response;
+    response.once('close', () => {
+      if (!response.writableFinished) this.controller?.abort(GONE);
+    });
+  }
+
+  /** Made for those who look at it: most requests are answered before anybody could go. */
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    if (this.response.destroyed && !this.response.writableFinished) this.controller.abort(GONE);
+    return this.controller.signal;
+  }
+}
+
+class DoorExchange implements Exchange {
+  readonly caller: Caller;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly params: Exchange['params'];
+  readonly query: URLSearchParams;
+  readonly body: Buffer;
+  private readonly whetherGone: Gone;
+
+  constructor(parts: Omit<Exchange, 'gone'>, gone: Gone) {
+    ({
+      caller: this.caller,
+      request: this.request,
+      response: this.response,
+      params: this.params,
+      query: this.query,
+      body: this.body,
+    } = parts);
+    this.whetherGone = gone;
+  }
+
+  get gone(): AbortSignal {
+    return this.whetherGone.signal;
   }
 }
 
@@ -182,7 +226,7 @@ interface AccessNote {
 function watchAccess(
   request: IncomingMessage,
   response: ServerResponse,
-  { access }: DoorOptions,
+  { access }: Pick<DoorOptions, 'access'>,
 ): AccessNote {
   const startedUs = systemClock.nowUs();
   const note: AccessNote = { upgraded: () => over(101) };
@@ -213,43 +257,6 @@ function targetOf(url: string): { path: string; query: URLSearchParams } {
   const at = url.indexOf('?');
   if (at < 0) return { path: url, query: new URLSearchParams() };
   return { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) };
-}
-
-async function readBody(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { maxBytes, dialect }: { maxBytes: number; dialect: Dialect },
-): Promise<Buffer> {
-  if (!hasBody(request)) return Buffer.alloc(0);
-  const { 'content-length': length, 'content-type': type } = request.headers;
-  if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const json =
-    type === undefined ? dialect.lenientType === true : /^application\/json\s*(;|$)/i.test(type);
-  if (!json) throw new HoldfastError('not_json', 'Only JSON bodies are taken.');
-  if (request.headers.expect !== undefined) response.writeContinue();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-/** Behind a request to upgrade stands the other protocol, or nothing. */
-function bodyless(request: IncomingMessage): Buffer {
-  if (hasBody(request))
-    throw new HoldfastError('invalid_input', 'A request to upgrade has no body.');
-  return Buffer.alloc(0);
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-}
-
-function tooLarge(maxBytes: number): HoldfastError {
-  return new HoldfastError('too_large', `The body is larger than ${maxBytes} bytes.`);
 }
 
 function refuse(
@@ -289,12 +296,12 @@ function internal(thrown: unknown, report: (message: string) => void): HoldfastE
 
 function send(response: ServerResponse, status: number, text: string): void {
   if (response.destroyed || response.writableEnded) return;
-  const bytes = Buffer.from(text);
   response.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': bytes.length,
+    'Content-Length': Buffer.byteLength(text),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
   });
-  response.end(bytes);
+  // As text: head and body then leave in one write.
+  response.end(text);
 }

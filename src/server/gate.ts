@@ -43,6 +43,9 @@ const SINGLE = new Set([
   'content-type',
   'content-length',
   'coder-chat-id',
+  'holdfast-owner',
+  'last-event-id',
+  'sec-fetch-site',
 ]);
 
 export function gate(knock: Knock, policy: GatePolicy): Caller {

@@ -1,7 +1,6 @@
 // Following: the events of one process, or the ends of all, as they come. A page is asked for only when the reader has
 // room, so a slow one costs a page and not the output; what it is too slow for it is told it has missed.
 
-import type { Clock } from '../base/clock.ts';
 import type { Completion, HostApi, Owner, Page } from '../protocol/host-api.ts';
 import { decodeRecords } from '../protocol/record.ts';
 import { nativeEvent } from './native-events.ts';
@@ -11,12 +10,9 @@ import type { Exchange } from './router.ts';
 /** Small enough that thousands of followers fit, large enough that a flood needs few questions. */
 const PAGE_BYTES = 128 * 1024;
 const COMPLETIONS_AT_ONCE = 1000;
-/** A host waits only while nothing is unacknowledged; while something is, new ends are looked for this often. */
-const LOOK_AGAIN_MS = 250;
 
 export interface FollowOptions {
   readonly host: HostApi;
-  readonly clock: Clock;
   readonly heartbeatMs: number;
 }
 
@@ -65,23 +61,17 @@ export async function followCompletions(
     readonly subscriber: string | undefined;
     readonly after: number | undefined;
   },
-  { host, clock, heartbeatMs }: FollowOptions,
+  { host, heartbeatMs }: FollowOptions,
 ): Promise<void> {
   const { owner, subscriber } = target;
   let after = resumeAfter(exchange, target.after);
   const stream = new EventStream(exchange);
   const params = { subscriber, limit: COMPLETIONS_AT_ONCE, waitMs: heartbeatMs };
-  let quietSinceUs = clock.nowUs();
   try {
     for (;;) {
-      const { completions } = await host.completions(owner, params, exchange.gone);
-      const fresh = completions.filter(({ number }) => number > after);
-      after = fresh.at(-1)?.number ?? after;
-      const silent = clock.nowUs() - quietSinceUs >= heartbeatMs * 1000;
-      if (fresh.length > 0 || completions.length === 0 || silent) {
-        await stream.send(fresh.map(completionEvent));
-        quietSinceUs = clock.nowUs();
-      } else await pause(clock, LOOK_AGAIN_MS, exchange.gone);
+      const { completions } = await host.completions(owner, { ...params, after }, exchange.gone);
+      await stream.send(completions.map(completionEvent));
+      after = completions.at(-1)?.number ?? after;
     }
   } catch (error) {
     await stream.fail(error);
@@ -90,16 +80,4 @@ export async function followCompletions(
 
 function completionEvent(completion: Completion): SseEvent {
   return { id: completion.number, event: 'completion', data: completion };
-}
-
-function pause(clock: Clock, ms: number, gone: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const over = (): void => {
-      cancel();
-      gone.removeEventListener('abort', over);
-      resolve();
-    };
-    const cancel = clock.after(ms, over);
-    gone.addEventListener('abort', over);
-  });
 }

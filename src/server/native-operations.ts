@@ -4,15 +4,19 @@
 import * as v from 'valibot';
 import { operations } from '../protocol/operations.ts';
 import { answers } from './native-shapes.ts';
+import { strictly } from './strict-schema.ts';
 
 /** The owner may be named in the query as well as in the header, for tools that cannot send one. */
 const owner = v.optional(v.string());
 const base64 = v.pipe(v.string(), v.base64('must be base64'));
-const number = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2 ** 48 - 1));
 
 /** Strict: a mistyped name is refused instead of being ignored. */
 const query = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.strictObject({ ...entries, owner });
+
+/** Strict at every depth. */
+const body = <Entries extends v.ObjectEntries>(entries: Entries) =>
+  strictly(v.strictObject(entries));
 
 const without = <Entries extends v.ObjectEntries>(row: v.ObjectSchema<Entries, undefined>) => {
   const { id: _id, ...rest } = row.entries as Entries & { id?: unknown };
@@ -30,7 +34,7 @@ export const nativeOperations = {
     about:
       'With a key, an equal start attaches to the process that exists and a different one is refused. Limited per token; a refusal says in Retry-After when to come back.',
     query: query({}),
-    body: v.strictObject(operations.start.entries),
+    body: body(operations.start.entries),
     answer: answers.started,
   },
   list: {
@@ -108,7 +112,7 @@ export const nativeOperations = {
     about:
       'Answers when the first condition is met, when none can be met any more, or when timeoutMs is over. Never ends anything. Closing the connection gives up the wait.',
     query: query({}),
-    body: v.strictObject({ for: conditions, timeoutMs }),
+    body: body({ for: conditions, timeoutMs }),
     answer: answers.waited,
   },
   wait: {
@@ -116,7 +120,7 @@ export const nativeOperations = {
     path: '/v1/wait',
     summary: 'Wait for several processes',
     query: query({}),
-    body: v.strictObject(operations.wait.entries),
+    body: body(operations.wait.entries),
     answer: answers.waited,
   },
   stdin: {
@@ -125,7 +129,7 @@ export const nativeOperations = {
     summary: 'Write to stdin, or close it',
     about: 'Either text or base64. A writeId is applied once, however often it is sent.',
     query: query({}),
-    body: v.strictObject({
+    body: body({
       text: v.optional(v.string()),
       base64: v.optional(base64),
       eof: operations.write.entries.eof,
@@ -138,7 +142,7 @@ export const nativeOperations = {
     path: '/v1/processes/:id/resize',
     summary: 'Change the size of a terminal',
     query: query({}),
-    body: v.strictObject(without(operations.resize)),
+    body: body(without(operations.resize)),
     answer: answers.nothing,
   },
   signal: {
@@ -148,7 +152,7 @@ export const nativeOperations = {
     about:
       'The signal reaches every descendant. "terminate" sends TERM, waits for the grace and sends KILL; survivors says what is left.',
     query: query({}),
-    body: v.strictObject(without(operations.signal)),
+    body: body(without(operations.signal)),
     answer: answers.signalled,
   },
   search: {
@@ -172,6 +176,7 @@ export const nativeOperations = {
     about: 'Each subscriber is told each end until it acknowledges it.',
     query: query({
       subscriber: operations.completions.entries.subscriber,
+      after: operations.completions.entries.after,
       limit: operations.completions.entries.limit,
       waitMs: operations.completions.entries.waitMs,
     }),
@@ -185,7 +190,7 @@ export const nativeOperations = {
       'Server-sent events named "completion", the number as id. Goes on after Last-Event-ID, or after the query parameter. Acknowledging stays a call of its own.',
     query: query({
       subscriber: operations.completions.entries.subscriber,
-      after: v.optional(number),
+      after: operations.completions.entries.after,
     }),
     media: 'text/event-stream',
   },
@@ -194,8 +199,24 @@ export const nativeOperations = {
     path: '/v1/completions/acknowledge',
     summary: 'Acknowledge ends',
     query: query({}),
-    body: v.strictObject(operations.acknowledge.entries),
+    body: body(operations.acknowledge.entries),
     answer: answers.acknowledged,
+  },
+  owners: {
+    method: 'GET',
+    path: '/v1/owners',
+    summary: 'Who has processes here, and how many',
+    about: 'A scoped token sees its own owner only.',
+    query: query({}),
+    answer: answers.owners,
+  },
+  limits: {
+    method: 'GET',
+    path: '/v1/limits',
+    summary: 'Every bound that is in force',
+    about: 'Those of the host by their names, and those of this server.',
+    query: query({}),
+    answer: answers.limits,
   },
   health: {
     method: 'GET',

@@ -4,6 +4,7 @@
 import * as v from 'valibot';
 import { errors, type ErrorCode } from '../protocol/errors.ts';
 import { streams } from '../protocol/event.ts';
+import { defaultLimits, type Limits } from '../protocol/limits.ts';
 import type {
   Completion,
   Health,
@@ -224,6 +225,36 @@ const health = shape<NativeHealth>(
   }),
 );
 
+const owners = shape<Results['owners']>(
+  v.object({
+    owners: v.array(v.object({ owner: text, live: whole, ended: whole, bytes: whole })),
+  }),
+);
+
+const limitNames = Object.keys(defaultLimits) as (keyof Limits)[];
+const limits = shape<{
+  readonly host: Limits;
+  readonly server: {
+    readonly maxBodyBytes: number;
+    readonly startsPerSecond: number;
+    readonly startsAtOnce: number;
+  };
+}>(
+  v.object({
+    host: v.object(
+      Object.fromEntries(limitNames.map((name) => [name, v.number()])) as Record<
+        keyof Limits,
+        v.NumberSchema<undefined>
+      >,
+    ),
+    server: v.object({
+      maxBodyBytes: whole,
+      startsPerSecond: v.number(),
+      startsAtOnce: v.number(),
+    }),
+  }),
+);
+
 const codes = Object.keys(errors) as [ErrorCode, ...ErrorCode[]];
 const error = v.object({
   error: v.object({
@@ -257,6 +288,8 @@ export const answers = {
   page,
   found,
   signalled,
+  owners,
+  limits,
   health,
   started: shape<Results['start']>(v.object({ process, attached: v.boolean() })),
   processes: shape<Results['list']>(v.object({ processes: v.array(process), total: whole })),

@@ -1,7 +1,6 @@
 // The native dialect, /v1: each row of its operations with what it asks of the host. It translates and decides nothing.
 
 import { stripAnsi } from '../base/ansi.ts';
-import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
 import { DOCS_POLICY, docsPage } from './docs-page.ts';
@@ -26,9 +25,9 @@ import type { StartRate } from './start-rate.ts';
 
 export interface NativeOptions {
   readonly host: HostApi;
-  readonly clock: Clock;
   readonly metrics: Metrics;
   readonly startRate: StartRate;
+  readonly maxBodyBytes: number;
   readonly heartbeatMs?: number | undefined;
 }
 
@@ -118,8 +117,8 @@ function outputCalls(options: NativeOptions) {
   } satisfies Partial<Calls>;
 }
 
-function followOptions({ host, clock, heartbeatMs = HEARTBEAT_MS }: NativeOptions) {
-  return { host, clock, heartbeatMs };
+function followOptions({ host, heartbeatMs = HEARTBEAT_MS }: NativeOptions) {
+  return { host, heartbeatMs };
 }
 
 function inputCalls({ host }: NativeOptions) {
@@ -154,7 +153,7 @@ function feedCalls(options: NativeOptions) {
   } satisfies Partial<Calls>;
 }
 
-function serverCalls({ host, metrics }: NativeOptions) {
+function serverCalls({ host, metrics, startRate, maxBodyBytes }: NativeOptions) {
   let made: { json: string; page: string } | undefined;
   const description = (): { json: string; page: string } => {
     if (made) return made;
@@ -163,6 +162,12 @@ function serverCalls({ host, metrics }: NativeOptions) {
     return made;
   };
   return {
+    owners: ({ owner }) => host.owners(owner.sees, {}),
+    limits: async ({ owner }) => {
+      const { perSecond, burst } = startRate.options;
+      const server = { maxBodyBytes, startsPerSecond: perSecond, startsAtOnce: burst };
+      return { host: await host.limits(owner.sees, {}), server };
+    },
     health: async ({ exchange, owner }) => {
       const health = await host.health(owner.sees, {});
       const { version, uptimeMs, children } = health;

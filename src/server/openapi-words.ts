@@ -29,7 +29,9 @@ export const fieldWords: Readonly<Record<string, string>> = {
   after: 'Go on behind the event, or completion, with this number.',
   offset:
     'Output bytes before the part that is wanted. Of a page: what the reader has, to tell exactly what it missed.',
-  waitMs: 'How long to wait for something new; 0 and absent: not at all.',
+  waitMs:
+    'How long to wait: for something new or, of the text, for the exit; 0 and absent: not at all.',
+  drainMs: 'How long after the exit to wait for last words of what the process left behind.',
   for: 'Conditions; the first that is met answers.',
   waits: 'Processes, each with its conditions.',
   mode: 'first: the first condition of any process. all: one condition of every process.',

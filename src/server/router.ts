@@ -64,9 +64,11 @@ interface Row {
 
 export class Router {
   private readonly rows: readonly Row[];
+  private readonly dialects = new Map<string, Dialect>();
 
   constructor(routes: readonly Route[]) {
     this.rows = routes.map((route) => ({ parts: route.path.split('/'), route }));
+    for (const { path, dialect } of routes) if (dialect) this.dialects.set(prefixOf(path), dialect);
   }
 
   get routes(): string[] {
@@ -102,8 +104,8 @@ export class Router {
 
   /** The dialect that owns a path, even if nothing is there: so that its clients can read the refusal. */
   dialectOf(path: string): Dialect | undefined {
-    return this.rows.find(({ route }) => route.dialect && path.startsWith(prefixOf(route.path)))
-      ?.route.dialect;
+    for (const [prefix, dialect] of this.dialects) if (path.startsWith(prefix)) return dialect;
+    return undefined;
   }
 }
 

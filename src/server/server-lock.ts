@@ -10,6 +10,8 @@ import { openPrivate } from '../keeper/home.ts';
 export interface ServerNote {
   readonly pid: number;
   readonly url: string;
+  /** Options with which it was started, for the one that takes its place. */
+  readonly again: readonly string[];
 }
 
 export interface ServerLock {

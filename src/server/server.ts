@@ -6,10 +6,12 @@ import { join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
+import type { HostApi } from '../protocol/host-api.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
 import { codexOptions, codexRoute } from './codex/codex.ts';
+import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
 import { bracketed, closeDoor, hostNames, isLoopback, listenTcp, listenUnix } from './listen.ts';
@@ -19,7 +21,7 @@ import { Router, type Route } from './router.ts';
 import { takeServerLock } from './server-lock.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
-import { Tokens } from './tokens.ts';
+import { secretIn, Tokens } from './tokens.ts';
 
 export interface ServerOptions {
   readonly home: string;
@@ -41,6 +43,12 @@ export interface ServerOptions {
   readonly openToAll?: boolean;
   /** Bind to an address that others can reach, without TLS of our own: somebody in front has to bring it. */
   readonly allowRemote?: boolean;
+  /** Further names under which a proxy in front addresses this server, as they stand in Host. */
+  readonly allowHosts?: readonly string[];
+  /** Told of every end, until it says that it has it. */
+  readonly webhook?: WebhookTarget;
+  /** What a restart of this server has to be given again. */
+  readonly again?: readonly string[];
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
   /** How long a codex session outlives its connection. */
@@ -79,7 +87,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const lock = ours ? takeServerLock(home.folder) : undefined;
     held.add(() => lock?.release());
     const server = await open(options, { home, address, socket, held });
-    lock?.note({ pid: process.pid, url: server.url });
+    lock?.note({ pid: process.pid, url: server.url, again: options.again ?? [] });
     return server;
   } catch (error) {
     await held.release();
@@ -118,7 +126,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
   const router = new Router(routesOf(options, { host, clock, metrics, report, home: home.folder }));
-  const hosts = new Set<string>();
+  const hosts = new Set(options.allowHosts?.map(checkedHost));
   const policy: GatePolicy = {
     hosts,
     origins: new Set(),
@@ -150,6 +158,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     held.add(() => rmSync(socket, { force: true }));
     held.add(() => closeDoor(unix));
   }
+  openWebhook(options, place, { host, clock, report });
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
@@ -163,9 +172,22 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   };
 }
 
+function openWebhook(
+  { webhook }: ServerOptions,
+  { home, held }: Place,
+  parts: { readonly host: HostApi; readonly clock: Clock; readonly report: (text: string) => void },
+): void {
+  if (!webhook) return;
+  const secret = secretIn(join(home.folder, 'webhook.key'));
+  const teller = new CompletionWebhook({ ...parts, target: webhook, secret });
+  held.add(() => teller.close());
+  teller.open();
+}
+
 function routesOf(
   { defaultDirectory, heartbeatMs, startRate, detachMs, env }: ServerOptions,
-  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'> & {
+  parts: Pick<NativeOptions, 'host' | 'metrics'> & {
+    readonly clock: Clock;
     readonly report: (message: string) => void;
     readonly home: string;
   },
@@ -185,7 +207,7 @@ function routesOf(
   return [
     codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
-    ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate }),
+    ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate, maxBodyBytes: MAX_BODY_BYTES }),
   ];
 }
 
@@ -204,6 +226,14 @@ function refuseUnsafeBind(address: string, { openToAll, allowRemote }: ServerOpt
       `${address} can be reached by others: put TLS in front and allow it explicitly.`,
     );
   }
+}
+
+/** A name with or without a port, and no pattern: what stands for many names lets strangers in. */
+function checkedHost(host: string): string {
+  if (/^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:\d{1,5})?$/.test(host)) return host;
+  throw new HoldfastError('invalid_input', `"${host}" is not a host name in lower case.`, {
+    field: 'allowHosts',
+  });
 }
 
 function socketPath(wanted: string | undefined, folder: string): string | undefined {

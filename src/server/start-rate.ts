@@ -23,7 +23,7 @@ interface Bucket {
 const MAX_BUCKETS = 1000;
 
 export class StartRate {
-  private readonly options: StartRateOptions;
+  readonly options: StartRateOptions;
   private readonly clock: Clock;
   private readonly buckets = new Map<string, Bucket>();
   /** The admin is the person whose machine it is: held to a rate only when one was asked for. */

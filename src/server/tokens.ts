@@ -55,7 +55,7 @@ export class Tokens {
     this.clock = clock;
     this.adminFile = join(folder, 'token');
     this.file = join(folder, 'tokens.json');
-    this.adminSum = sumOf(tokenInFile(this.adminFile));
+    this.adminSum = sumOf(secretIn(this.adminFile));
   }
 
   /** Undefined for a token that is unknown, revoked or expired. */
@@ -126,8 +126,8 @@ export class Tokens {
   }
 }
 
-/** The token in a private file, which is made if it is not there. */
-export function tokenInFile(file: string): string {
+/** The secret that a file holds; made if there is no file. One that is empty or too short is an error. */
+export function secretIn(file: string): string {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();
@@ -140,7 +140,7 @@ export function tokenInFile(file: string): string {
   if (text.length >= 32) return text;
   throw new HoldfastError(
     'home_unsafe',
-    `The token file ${file} holds no token; remove it to have a new one made.`,
+    `The file ${file} holds no secret; remove it to have a new one made.`,
   );
 }
 

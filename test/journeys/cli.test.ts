@@ -1,7 +1,6 @@
 // The command line as a person and a script meet it: the built program, started as a child, against a real keeper in a
 // temporary home.
 import { commands } from '../../src/cli/commands.ts';
-import { spawn, type ChildProcess } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
@@ -15,116 +14,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const main = join(root, 'dist/cli/main.js');
-
-interface Ended {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly bytes: Buffer;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** A command under way: what it has printed so far, and its end. */
-class Running {
-  readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
-  private readonly parts = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
-  private wake = (): void => undefined;
-
-  constructor(
-    args: readonly string[],
-    options: { env?: NodeJS.ProcessEnv; cwd?: string; script?: string } = {},
-  ) {
-    const { env = {}, cwd = root, script = main } = options;
-    this.child = spawn(process.execPath, [script, ...args], {
-      cwd,
-      env: { ...process.env, ...env },
-    });
-    for (const sink of ['stdout', 'stderr'] as const) {
-      this.child[sink]?.on('data', (chunk: Buffer) => {
-        this.parts[sink].push(chunk);
-        this.wake();
-      });
-    }
-    this.ended = new Promise((resolve) => {
-      this.child.once('close', (code, signal) => {
-        const bytes = Buffer.concat(this.parts.stdout);
-        resolve({ code, signal, bytes, stdout: bytes.toString(), stderr: this.text('stderr') });
-      });
-    });
-  }
-
-  text(sink: 'stdout' | 'stderr'): string {
-    return Buffer.concat(this.parts[sink]).toString();
-  }
-
-  async until(sink: 'stdout' | 'stderr', wanted: string): Promise<void> {
-    while (!this.text(sink).includes(wanted)) {
-      await new Promise<void>((resolve) => {
-        this.wake = resolve;
-      });
-    }
-  }
-}
-
-interface Envelope {
-  readonly ok: boolean;
-  readonly command: string;
-  readonly timestamp: string;
-  readonly result: Readonly<Record<string, unknown>>;
-  readonly error: Readonly<Record<string, unknown>>;
-}
-
-class Place {
-  readonly folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'));
-  readonly home = join(this.folder, 'home');
-  readonly env = { HOLDFAST_HOME: this.home, HOLDFAST_IDLE: '1m' };
-
-  start(...args: string[]): Running {
-    return new Running(args, { env: this.env });
-  }
-
-  run(...args: string[]): Promise<Ended> {
-    return this.start(...args).ended;
-  }
-
-  async json(...args: string[]): Promise<Envelope & { readonly code: number | null }> {
-    const [command = '', ...rest] = args;
-    const { stdout, code } = await this.run(command, '--json', ...rest);
-    return { ...(JSON.parse(stdout) as Envelope), code };
-  }
-
-  /** The id of a process that was started in the background. */
-  async background(...args: string[]): Promise<string> {
-    const { code, stdout, stderr } = await this.run('run', '--background', ...args);
-    if (code !== 0 || stderr !== '') throw new Error(`run ended with ${code}: ${stderr}`);
-    return stdout.trim();
-  }
-
-  /** One that has ended, with all its output. */
-  async finished(...args: string[]): Promise<string> {
-    const id = await this.background(...args);
-    await this.run('wait', id, '--for', 'closed');
-    return id;
-  }
-
-  /** What a terminal receives from a command: the command itself runs on a terminal that another keeps. */
-  async onTerminal(...args: string[]): Promise<{ code: number | null; shown: string }> {
-    const inner = ['--', process.execPath, main, ...args, '--home', this.home];
-    const { code, stdout } = await this.run('run', '--pty', ...inner);
-    return { code, shown: stdout };
-  }
-
-  async close(): Promise<void> {
-    await this.run('shutdown');
-    rmSync(this.folder, { recursive: true });
-  }
-}
+import { main, Place, root, Running } from '../support/command-line.ts';
 
 // oxlint-disable-next-line no-control-regex
 const controls = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/;
@@ -252,7 +143,7 @@ describe('run', () => {
     await place.run('send', id, '-n', '\x03');
     const { stdout, code } = await place.run('wait', id);
     expect({ stdout, code }).toEqual({ stdout: `${id}  exit 130\n`, code: 130 });
-    expect((await place.run('logs', id)).stdout).toContain('ended by SIGINT, sent by cli.');
+    expect((await place.run('logs', id)).stdout).toContain('ended by SIGINT, sent by cli');
   });
 
   it('[C5] sends TERM on as TERM', async () => {

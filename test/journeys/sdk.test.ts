@@ -2,7 +2,8 @@
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/client/connect.ts';
@@ -234,3 +235,31 @@ async function endServerOf(home: string): Promise<void> {
   const { stdout } = await run('pgrep', ['-f', `main.js serve --home ${home}`]);
   for (const pid of stdout.trim().split('\n')) process.kill(Number(pid), 'SIGTERM');
 }
+
+describe('the README', () => {
+  it('[SV18] its examples run as they stand', async () => {
+    const readme = readFileSync(program('../../README.md'), 'utf8');
+    const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code ?? '');
+    expect(examples).toHaveLength(2);
+    const folder = temporaryFolder();
+    const home = join(folder, '.holdfast');
+    onCleanup(async () => void (await run(process.execPath, [main, 'stop', '--home', home])));
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync(program('../..'), join(folder, 'node_modules/holdfast'));
+    writeFileSync(
+      join(folder, 'server.js'),
+      `require('http').createServer().listen(0, '127.0.0.1', () => console.log('ready'));`,
+    );
+    const results: string[] = [];
+    for (const [index, code] of examples.entries()) {
+      const file = join(folder, `example-${index}.mjs`);
+      writeFileSync(file, code);
+      const env = { ...process.env, HOME: folder, HOLDFAST_IDLE: '60s' };
+      const { stdout, stderr } = await run(process.execPath, [file], { cwd: folder, env });
+      expect(stderr).toBe('');
+      results.push(stdout);
+    }
+    expect(results[0]).toMatch(/^3 .*server\.js\n\nlistens on \d+\nmerged ready\n\nleft: 0\n$/s);
+    expect(results[1]).toBe("hello\ntrue { kind: 'exit', code: 0 }\n");
+  });
+});

@@ -793,6 +793,27 @@ describe('keys', () => {
     expect((await chat.call('POST', '/start', corrected)).body).toMatchObject({ started: true });
   });
 
+  it('[SV17] a replay that names other ancestors attaches: they decide nothing about what runs', async () => {
+    const [chat, parent] = [randomUUID(), randomUUID()];
+    const body = { command: 'exec sleep 600', idempotency_key: 'replayed' };
+    const first = await shared.chat(chat).call<{ id: string }>('POST', '/start', body);
+    for (const ancestors of [JSON.stringify([parent]), 'null', '[]']) {
+      const again = await shared.chat(chat, ancestors).call('POST', '/start', body);
+      expect(again).toMatchObject({ status: 200, body: { id: first.body.id, attached: true } });
+    }
+    for (const other of [
+      { ...body, command: 'exec sleep 601' },
+      { ...body, background: true },
+      { ...body, env: { A: 'b' } },
+    ]) {
+      const conflict = await shared
+        .chat(chat, JSON.stringify([parent]))
+        .call('POST', '/start', other);
+      expect(conflict).toMatchObject({ status: 409, body: { code: 'input_mismatch' } });
+    }
+    await client.signal(first.body.id, 'kill');
+  });
+
   it('[W17] check 94: a signal by key reaches its process, whatever letters the key has', async () => {
     const chat = shared.chat(randomUUID());
     const path = '/signal-by-idempotency-key';

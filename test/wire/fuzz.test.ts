@@ -1,5 +1,5 @@
 // Mutated requests against a whole server: nothing it is sent makes it fall, stumble or stand still. A failure names its
-// seed; FUZZ_SEED runs it again, FUZZ_REQUESTS makes it longer.
+// seed; FUZZ_SEED runs it again, FUZZ_REQUESTS makes it longer (`npm run test:fuzz`: a million).
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,13 +11,15 @@ import { expect, it } from 'vitest';
 import { onCleanup, program, temporaryFolder } from '../support/hosts.ts';
 import { seeded } from '../support/random.ts';
 
-const REQUESTS = Number(process.env['FUZZ_REQUESTS'] ?? 4000);
+const REQUESTS = Number(process.env['FUZZ_REQUESTS'] ?? 100_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000);
-const CONNECTIONS = 32;
+const CONNECTIONS = 48;
+/** So many are sent at once over a connection, unless one of them may stay without an answer. */
+const AT_ONCE = 24;
 /** What is not answered by then may lack a part: the end of sending tells the server that none will follow. */
-const PATIENCE_MS = 40;
+const PATIENCE_MS = 250;
 /** What is not answered by then waits for a process. */
-const END_MS = 1000;
+const END_MS = 500;
 const STALL_MS = 200;
 
 interface Ready {
@@ -162,7 +164,7 @@ function value(roll: Dice, depth = 0): unknown {
     () => '\0',
     () => '\ud800',
     () => '😀'.repeat(roll.below(20)),
-    () => ': '.padEnd(roll.below(200_000), 'x'),
+    () => ': '.padEnd(size(roll, 200_000), 'x'),
     () => '(a+)+$',
     () => Object.fromEntries([[roll.pick(NAMES), ':']]),
   ];
@@ -179,6 +181,11 @@ function objectOf(roll: Dice, depth = 0): Record<string, unknown> {
   return Object.fromEntries(entries);
 }
 
+/** Seldom large: what is in a large body was in a small one before. */
+function size(roll: Dice, most: number): number {
+  return roll.below(roll.chance(0.02) ? most : most / 500);
+}
+
 function body(roll: Dice): string {
   const bodies = [
     () => '{"command":":"}',
@@ -187,8 +194,8 @@ function body(roll: Dice): string {
     () => '{"idempotency_key":"k","signal":"kill"}',
     () => JSON.stringify(objectOf(roll)),
     () => JSON.stringify({ command: ':', ...objectOf(roll) }),
-    () => '['.repeat(roll.below(100_000)),
-    () => `{"command":":","x":${'{"a":'.repeat(roll.below(5000))}`,
+    () => '['.repeat(size(roll, 100_000)),
+    () => `{"command":":","x":${'{"a":'.repeat(size(roll, 5000))}`,
     () => `{"command":":"}${roll.pick(TOKENS)}`,
   ];
   return roll.chance(0.5)
@@ -214,8 +221,19 @@ function mutate(text: string, roll: Dice, times: number): string {
   return now;
 }
 
-function request(roll: Dice, { url, token, routes }: Ready, ids: readonly string[]): Buffer {
-  const [method = 'GET', pattern = '/'] = roll.pick(routes).split(' ');
+interface Attempt {
+  readonly bytes: Buffer;
+  /** Nothing may come behind it on its connection: it may not end, or its answer may not. */
+  readonly last: boolean;
+}
+
+const STARTS = /^POST .*\/(processes|start)$/;
+
+function request(roll: Dice, { url, token, routes }: Ready, ids: readonly string[]): Attempt {
+  // A start costs as much as fifty other requests: there are enough of them when every tenth pick of one stays.
+  const route = roll.pick(routes);
+  const kept = STARTS.test(route) && roll.chance(0.9) ? roll.pick(routes) : route;
+  const [method = 'GET', pattern = '/'] = kept.split(' ');
   const path = pattern.replaceAll(/:\w+/g, () => roll.pick(ids));
   const queries = [
     '',
@@ -231,18 +249,23 @@ function request(roll: Dice, { url, token, routes }: Ready, ids: readonly string
     : path + roll.pick(queries);
   const sent = method === 'GET' && roll.chance(0.9) ? '' : body(roll);
   const chats = ['', '', 'Coder-Chat-Id: 6f1d4b1e-8d3a-4d0e-9a53-1c1f7c0b5e11\r\n'];
+  const [known, typed, itself] = [roll.chance(0.9), roll.chance(0.8), roll.chance(0.95)];
   const head = [
-    `${roll.chance(0.95) ? method : roll.pick(['GET', 'PUT', 'PATCH', 'TRACE', 'CONNECT'])} ${target} HTTP/1.1\r\n`,
+    `${itself ? method : roll.pick(['GET', 'PUT', 'PATCH', 'TRACE', 'CONNECT'])} ${target} HTTP/1.1\r\n`,
     `Host: ${new URL(url).host}\r\n`,
-    roll.chance(0.9) ? `Authorization: Bearer ${token}\r\n` : '',
-    roll.chance(0.8) ? 'Content-Type: application/json\r\n' : '',
+    known ? `Authorization: Bearer ${token}\r\n` : '',
+    typed ? 'Content-Type: application/json\r\n' : '',
     roll.pick(chats),
     sent === '' ? '' : `Content-Length: ${Buffer.byteLength(sent, 'utf8')}\r\n`,
     '\r\n',
   ].join('');
+  // A body that was refused unread ends its connection; some are waited for, or do not end.
+  const unread = sent !== '' && !(known && typed && itself && target.startsWith(path));
+  const endless = /wait|follow|bytes/.test(target) || !itself || sent.includes('for');
   const whole = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(sent)]);
-  if (!roll.chance(0.3)) return whole;
-  return Buffer.from(mutate(whole.toString('latin1'), roll, 1 + roll.below(4)), 'latin1');
+  if (!roll.chance(0.15)) return { bytes: whole, last: unread || endless };
+  const bytes = Buffer.from(mutate(whole.toString('latin1'), roll, 1 + roll.below(4)), 'latin1');
+  return { bytes, last: true };
 }
 
 class Sender {
@@ -253,34 +276,32 @@ class Sender {
     this.port = port;
   }
 
-  /** The status of the first answer, or 0 when none came in time. */
-  async send(bytes: Buffer): Promise<{ status: number; text: string }> {
+  /** Sends requests behind one another; the answers that came, as far as they came in time. */
+  async send(attempts: readonly Attempt[]): Promise<Answers> {
     const socket = this.open();
-    const text = await new Promise<string>((resolve) => {
-      let received = '';
+    const answers = new Answers(attempts.length);
+    await new Promise<void>((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
         socket.removeAllListeners();
         socket.on('error', () => undefined);
-        resolve(received);
+        resolve();
       };
       let timer = setTimeout(() => {
         socket.end();
         timer = setTimeout(done, END_MS);
       }, PATIENCE_MS);
       socket.on('data', (chunk: Buffer) => {
-        received += chunk.toString('latin1');
-        if (complete(received)) done();
+        answers.push(chunk);
+        if (answers.done) done();
+        else timer.refresh();
       });
       socket.on('error', done);
       socket.on('close', done);
-      socket.write(bytes);
+      socket.write(Buffer.concat(attempts.map(({ bytes }) => bytes)));
     });
-    const whole = /^HTTP\/1\.1 [2-5]\d\d /.test(text) && complete(text) === text.length;
-    const goesOn =
-      whole && /\r\nContent-Length: /i.test(text) && !/\r\nConnection: close/i.test(text);
-    if (!goesOn || !socket.writable) this.close();
-    return { status: Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? 0), text };
+    if (!answers.goesOn || !socket.writable) this.close();
+    return answers;
   }
 
   close(): void {
@@ -297,15 +318,52 @@ class Sender {
   }
 }
 
-/** Where the first answer ends, if it has come whole. */
-function complete(text: string): number | undefined {
-  const headEnd = text.indexOf('\r\n\r\n');
-  if (headEnd < 0) return undefined;
-  const length = /\r\nContent-Length: (\d+)/i.exec(text.slice(0, headEnd + 2))?.[1];
-  // Without a length it is a stream that does not end.
-  const end = headEnd + 4 + Number(length ?? 0);
-  return text.length >= end ? end : undefined;
+/** Answers as they come over one connection. */
+class Answers {
+  readonly statuses: number[] = [];
+  /** One of them was a mistake of ours. */
+  mistake = false;
+  private readonly wanted: number;
+  private rest = '';
+  private open = true;
+
+  constructor(wanted: number) {
+    this.wanted = wanted;
+  }
+
+  get done(): boolean {
+    return !this.open || this.statuses.length >= this.wanted;
+  }
+
+  /** Everything was answered, exactly, and more may be asked. */
+  get goesOn(): boolean {
+    return this.open && this.rest === '' && this.statuses.length === this.wanted;
+  }
+
+  push(chunk: Buffer): void {
+    this.rest += chunk.toString('latin1');
+    for (let headEnd = this.headEnd(); headEnd >= 0 && this.open; headEnd = this.headEnd()) {
+      const head = this.rest.slice(0, headEnd + 2);
+      const length = /\r\nContent-Length: (\d+)/i.exec(head)?.[1];
+      const end = headEnd + 4 + Number(length ?? 0);
+      if (this.rest.length < end) return;
+      const status = Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1] ?? 0);
+      if (status >= 200) {
+        this.statuses.push(status);
+        this.mistake ||= status === 500 && this.rest.slice(headEnd, end).includes(OUR_MISTAKE);
+        // Without a length it is a stream that does not end.
+        this.open = length !== undefined && !/\r\nConnection: close/i.test(head);
+      }
+      this.rest = this.rest.slice(end);
+    }
+  }
+
+  private headEnd(): number {
+    return this.rest.indexOf('\r\n\r\n');
+  }
 }
+
+const OUR_MISTAKE = 'Something went wrong inside';
 
 it(
   '[G10] mutated requests: no crash, nothing uncaught, no mistake of ours, no stall, and it still answers',
@@ -325,22 +383,35 @@ it(
     const statuses = new Map<number, number>();
     const mistakes: string[] = [];
     let left = REQUESTS;
+    let sent = 0;
     const worker = async (_: unknown, index: number): Promise<void> => {
       const roll = dice(SEED * CONNECTIONS + index);
       const sender = new Sender(port);
-      while (left-- > 0) {
-        const bytes = request(roll, server, ids);
-        const { status, text } = await sender.send(bytes);
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-        if (text.includes('Something went wrong inside') && mistakes.length < 5)
-          mistakes.push(bytes.toString('latin1').slice(0, 2000));
+      while (left > 0) {
+        const attempts: Attempt[] = [];
+        do attempts.push(request(roll, server, ids));
+        while (attempts.length < AT_ONCE && attempts.at(-1)?.last === false);
+        left -= attempts.length;
+        const answers = await sender.send(attempts);
+        sent += attempts.length;
+        for (const status of answers.statuses)
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        const unanswered = attempts.length - answers.statuses.length;
+        statuses.set(0, (statuses.get(0) ?? 0) + unanswered);
+        if (answers.mistake && mistakes.length < 5)
+          mistakes.push(
+            attempts.map(({ bytes }) => bytes.toString('latin1').slice(0, 2000)).join('\n'),
+          );
       }
       sender.close();
     };
     await Promise.all(Array.from({ length: CONNECTIONS }, worker));
-    const { uncaught, unhandled, reports, longestBusyMs, longestDelayMs } = await server.seen();
+    const { uncaught, unhandled, reports, longestBusyMs, longestDelayMs, rssBytes } =
+      await server.seen();
     const told = {
       seed: SEED,
+      sent,
+      rssMb: Math.round(rssBytes / 1e6),
       statuses: Object.fromEntries(statuses),
       longestBusyMs,
       longestDelayMs,
@@ -362,5 +433,5 @@ it(
     const after = await fetch(`${server.url}/api/v0/processes/list`, { headers: authorized });
     expect(after.status).toBe(200);
   },
-  60_000 + REQUESTS * 20,
+  60_000 + REQUESTS * 4,
 );

@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { Agent, request } from 'node:http';
+import { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,6 +23,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createDoor, type AccessEntry } from '../../src/server/door.ts';
 import { Router, type Route } from '../../src/server/router.ts';
+import { Strangers } from '../../src/server/strangers.ts';
 import { Tokens } from '../../src/server/tokens.ts';
 import { openDoor, PREFIX, serve, type Served } from '../support/coder-client.ts';
 import { failure, onCleanup, temporaryFolder } from '../support/hosts.ts';
@@ -299,7 +301,7 @@ describe('tokens', () => {
       const home = temporaryFolder();
       spoil(join(home, 'token'));
       const error = await failure(serve({ home }));
-      expect(error.message).toMatch(/holds no token|EISDIR/);
+      expect(error.message).toMatch(/holds no secret|EISDIR/);
       expect(existsSync(join(home, 'server.sock'))).toBe(false);
     }
     if (process.getuid?.() === 0) return;
@@ -637,5 +639,112 @@ describe('what is left lying about', () => {
       readFileSync(`/proc/${pid}/cmdline`, 'utf8'),
     );
     expect(argvs.join(' ')).not.toMatch(/hf_|canary/);
+  });
+});
+
+describe('strangers', () => {
+  const echo: Route = { method: 'GET', path: '/x', handler: async () => ({ ok: true }) };
+
+  it('[SV13] connections without a valid token do not crowd out others: the one longest here goes', async () => {
+    const strangers = { few: 3, patienceMs: 0, most: 10 };
+    const { port, client } = await openDoor([echo], { strangers });
+    const head = `GET /x HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n`;
+    const known = raw(port);
+    const ask = `${head}Authorization: Bearer full\r\n\r\n`;
+    expect((await known.ask(ask)).status).toBe(200);
+    const refused = raw(port);
+    expect((await refused.ask(`${head}Authorization: Bearer wrong\r\n\r\n`)).status).toBe(401);
+    const silent = Array.from({ length: 3 }, () => raw(port));
+    for (const one of silent) one.write('G');
+    await refused.ended();
+    const others = Array.from({ length: 3 }, () => raw(port));
+    for (const one of others) one.write('G');
+    await Promise.all(silent.map((one) => one.ended()));
+    expect((await known.ask(ask)).status).toBe(200);
+    expect((await client.send('GET', '/x')).status).toBe(200);
+  });
+
+  it('[SV13] a burst of honest callers is let in, up to a bound that always holds', async () => {
+    const clock = new FakeClock();
+    const strangers = new Strangers(clock, { few: 2, patienceMs: 1000, most: 4 });
+    const sockets = Array.from({ length: 6 }, () => new Socket());
+    for (const socket of sockets.slice(0, 4)) strangers.came(socket);
+    expect(strangers.count).toBe(4);
+    strangers.came(sockets[4] as Socket);
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([
+      true,
+      false,
+      false,
+      false,
+      false,
+      false,
+    ]);
+    strangers.passed(sockets[1] as Socket);
+    clock.advance(1000);
+    strangers.came(sockets[5] as Socket);
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([
+      true,
+      false,
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(strangers.count).toBe(2);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it('[SV14] no header that decides anything is taken twice', async () => {
+    const { port, token } = await fresh();
+    for (const line of ['Holdfast-Owner: a', 'Last-Event-ID: 1', 'Sec-Fetch-Site: none']) {
+      const head = `GET /v1/processes HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n`;
+      expect((await raw(port).ask(`${head}${line}\r\n\r\n`)).status).toBe(200);
+      const twice = await raw(port).ask(`${head}${line}\r\n${line}\r\n\r\n`);
+      expect({ line, status: twice.status }).toEqual({ line, status: 403 });
+    }
+  });
+
+  it('[SV14] a name that a proxy uses is answered when it is allowed, exactly as it is written', async () => {
+    const { port, token } = await fresh({ allowHosts: ['holdfast.example', 'other.example:8443'] });
+    const status = async (host: string): Promise<number> => {
+      const lines = `Host: ${host}\r\nAuthorization: Bearer ${token}\r\n`;
+      return (await raw(port).ask(`GET /v1/health HTTP/1.1\r\n${lines}\r\n`)).status;
+    };
+    for (const host of ['holdfast.example', 'other.example:8443', `127.0.0.1:${port}`])
+      expect({ host, status: await status(host) }).toEqual({ host, status: 200 });
+    for (const host of ['holdfast.example:80', 'other.example', 'x.holdfast.example', 'example'])
+      expect({ host, status: await status(host) }).toEqual({ host, status: 403 });
+    for (const host of ['*', '*.example', 'a b', 'http://x', 'UPPER.example', ''])
+      expect(await failure(serve({ home: temporaryFolder(), allowHosts: [host] }))).toMatchObject({
+        code: 'invalid_input',
+      });
+  });
+
+  it('[SV15] the access log has the code of every refusal, whatever the dialect, and what was no request', async () => {
+    const entries: AccessEntry[] = [];
+    const { client, port } = await fresh({ access: (entry) => entries.push(entry) });
+    await client.call('GET', '/nosuch/output');
+    await client.call('POST', '/start', { command: '' });
+    await client.call('POST', '/start', { command: 'x', workdir: '/nosuch' });
+    const ended = await client.start('true');
+    await client.wait(ended);
+    await turnsUntil(() => entries.length === 5);
+    await client.signal(ended, 'kill');
+    await client.call('POST', '/start', { command: ':', idempotency_key: 'k' });
+    await client.call('POST', '/start', { command: 'other', idempotency_key: 'k' });
+    await raw(port).ask('nonsense\r\n\r\n');
+    await turnsUntil(() => entries.length === 9);
+    expect(entries.map(({ refusal }) => refusal)).toEqual([
+      'not_found',
+      'invalid_input',
+      'cwd_not_found',
+      undefined,
+      undefined,
+      'not_running',
+      undefined,
+      'key_conflict',
+      undefined,
+    ]);
+    expect(entries[8]).toEqual({ method: '-', path: '-', status: 400, ms: 0 });
   });
 });

@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import type { Missed } from '../../src/protocol/host-api.ts';
+import type { HostApi, Missed } from '../../src/protocol/host-api.ts';
 import { Metrics } from '../../src/server/metrics.ts';
 import { nativeRoutes } from '../../src/server/native.ts';
 import type { NativeEvent } from '../../src/server/native-events.ts';
@@ -129,7 +129,7 @@ describe('following a process', () => {
     const { host } = served.server;
     const routes = nativeRoutes({
       host,
-      clock,
+      maxBodyBytes: 1024,
       metrics: new Metrics(),
       startRate: new StartRate(clock),
     });
@@ -247,6 +247,43 @@ describe('following completions', () => {
     const numbers = told.slice(0, 2).map(({ id }) => Number(id));
     await mine.post('/v1/completions/acknowledge', { subscriber: 's', numbers });
     expect(idsOf(await mine.frames(path, { until: hasThird }))).toEqual(ids.slice(2));
+  });
+
+  it('[SV16] nobody asks again and again: while something is unacknowledged the host is asked once per end', async () => {
+    const mine = client.with({ 'holdfast-owner': 'watcher' });
+    await mine.run({ command: 'true' });
+    let asked = 0;
+    const { host } = served.server;
+    const counting: HostApi = {
+      ...host,
+      completions: (...args) => {
+        asked += 1;
+        return host.completions(...args);
+      },
+    };
+    const clock = systemClock;
+    const routes = nativeRoutes({
+      host: counting,
+      maxBodyBytes: 1024,
+      metrics: new Metrics(),
+      startRate: new StartRate(clock),
+    });
+    const { port } = await openDoor(routes);
+    const watcher = new NativeClient(
+      { host: '127.0.0.1', port },
+      { authorization: 'Bearer full', 'holdfast-owner': 'watcher' },
+    );
+    const ends = (frames: readonly Frame[]): number =>
+      frames.filter(({ event }) => event === 'completion').length;
+    const following = watcher.frames('/v1/completions/follow', {
+      until: (frames) => ends(frames) === 2,
+    });
+    await parked(1);
+    expect(asked).toBe(2);
+    await mine.run({ command: 'true' });
+    await following;
+    expect(asked).toBeLessThanOrEqual(3);
+    await parked(0);
   });
 
   it('[API23] silence is bridged by comments there too, with and without something unacknowledged', async () => {

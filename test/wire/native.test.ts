@@ -1,6 +1,7 @@
 // The native dialect over real sockets: every operation, in whose name it acts, what it refuses, and that every answer is
 // as the OpenAPI document says (the client holds each against it).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { defaultLimits } from '../../src/protocol/limits.ts';
 import type { HoldfastError } from '../../src/protocol/errors.ts';
 import type { ProcessInfo } from '../../src/protocol/process.ts';
 import { nativeOperations, type NativeOperation } from '../../src/server/native-operations.ts';
@@ -272,7 +273,7 @@ describe('native owners', () => {
       });
     expect(
       errorOf(await client.with({ 'holdfast-owner': ['a', 'b'] }).get('/v1/processes')),
-    ).toEqual({ status: 400, code: 'invalid_input' });
+    ).toEqual({ status: 403, code: 'forbidden' });
     const both = client.with({ 'holdfast-owner': 'a' });
     expect(errorOf(await both.get('/v1/processes?owner=b')).code).toBe('forbidden');
   });
@@ -323,7 +324,53 @@ describe('native owners', () => {
   });
 });
 
+describe('native owners and limits', () => {
+  it('[SV11] who has processes here is told to the admin, and to a scoped token only of itself', async () => {
+    const dora = scoped('dora');
+    await dora.run({ command: 'echo 12345' });
+    const { id } = await dora.start({ command: 'exec sleep 600' });
+    const mine = { owner: 'dora', live: 1, ended: 1, bytes: 6 };
+    expect((await dora.get('/v1/owners')).json).toEqual({ owners: [mine] });
+    const { owners } = (await client.get('/v1/owners')).json as { owners: { owner: string }[] };
+    expect(owners).toContainEqual(mine);
+    const names = owners.map(({ owner }) => owner);
+    expect(names).toEqual([...names].sort());
+    expect(names.length).toBeGreaterThan(1);
+    await dora.delete(`/v1/processes/${id}?force=true`);
+  });
+
+  it('[SV11] every bound in force can be read', async () => {
+    const { json } = await scoped('emil').get('/v1/limits');
+    expect(json).toEqual({
+      host: expect.objectContaining({ ...defaultLimits }),
+      server: { maxBodyBytes: 1024 * 1024, startsPerSecond: 50, startsAtOnce: 200 },
+    });
+  });
+});
+
 describe('native input', () => {
+  it('[SV12] unknown fields are refused at every depth, with their place', async () => {
+    const { id } = await client.start({ command: 'exec sleep 600' });
+    const cases: [string, unknown, string][] = [
+      ['/v1/processes', { command: ':', environment: { inherits: 'all' } }, 'environment.inherits'],
+      ['/v1/processes', { command: ':', size: { cols: 1, rows: 1, x: 1 } }, 'size.x'],
+      [`/v1/processes/${id}/resize`, { size: { cols: 1, rows: 1, width: 1 } }, 'size.width'],
+      [`/v1/processes/${id}/wait`, { for: [{ kind: 'exit', code: 0 }] }, 'for.0.code'],
+      ['/v1/wait', { waits: [{ id, for: [{ kind: 'exit' }], any: true }] }, 'waits.0.any'],
+    ];
+    for (const [path, body, field] of cases) {
+      const { status, json } = await client.post(path, body);
+      expect({ path, status, error: json }).toMatchObject({
+        status: 400,
+        error: { error: { code: 'invalid_input', details: { field } } },
+      });
+    }
+    // Names of variables and labels are the caller's own.
+    const free = { command: ':', env: { ANY: 'x' }, labels: { any: 'y' } };
+    expect((await client.post('/v1/processes', free)).status).toBe(200);
+    await client.delete(`/v1/processes/${id}?force=true`);
+  });
+
   it('[API12] what is not as the row says is refused with the name of the field', async () => {
     const cases: [string, string, unknown, string][] = [
       ['GET', '/v1/processes?limit=0', undefined, 'limit'],

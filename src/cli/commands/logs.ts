@@ -1,99 +1,69 @@
 // `holdfast logs`
 
-import { decodeRecords } from '../../protocol/record.ts';
-import type { ProcessInfo } from '../../protocol/process.ts';
-import type { Caller } from '../caller.ts';
 import type { Answer, Command } from '../command.ts';
-import { follow, printTo } from '../follow.ts';
+import { targetOf } from '../follow.ts';
+import { LineFilter } from '../line-filter.ts';
+import { Newest, readLog, type Wanted } from '../log-reading.ts';
+import { parseMoment } from '../units.ts';
+import type { Words } from '../words.ts';
 
 export const command: Command = {
   name: 'logs',
-  usage: 'ID [-f] [--tail N] [--raw]',
+  usage: 'ID [-f] [--since 10m] [--grep PATTERN] [--tail N] [--raw]',
   summary: 'Print what a process has printed.',
   options: {
     follow: { type: 'boolean', short: 'f', about: 'go on until nothing can follow' },
-    tail: { type: 'string', short: 'n', value: 'N', about: 'only the last N lines' },
+    since: {
+      type: 'string',
+      value: '10m',
+      about: 'only what was printed since then: so long ago, or a time such as 2026-01-05T10:00Z',
+    },
+    grep: {
+      type: 'string',
+      value: 'PATTERN',
+      about: 'only lines in which this regular expression is found',
+    },
+    'ignore-case': { type: 'boolean', short: 'i', about: 'for --grep: A is a' },
+    tail: { type: 'string', short: 'n', value: 'N', about: 'only the last N lines of all that' },
     raw: { type: 'boolean', about: 'control characters go to a terminal as they are' },
   },
   notes: [
     'stdout goes to stdout and stderr to stderr. Piped, every byte is exact.',
-    'With --json: the beginning and the end as text, at most 32 KiB.',
+    'With --json: the beginning and the end as text, at most 32 KiB; with --since, --grep or --tail the newest 1 MiB.',
   ],
   async run({ words, caller, out }): Promise<Answer> {
     const [id = ''] = words.exactly(1, 1);
-    const tail = words.count('tail');
-    if (out.json && (words.flag('follow') || tail !== undefined)) {
-      throw words.wrong(
-        '--json gives the beginning and the end at once and goes with neither -f nor --tail',
-      );
-    }
+    const wanted = wantedOf(words);
+    if (out.json && wanted.follow) throw words.wrong('--json answers at once and goes without -f');
     const process = await caller.find(id);
-    if (out.json) {
-      return { result: await caller.ask((host) => host.text(process.owner, { id: process.id })) };
+    if (!out.json) {
+      await readLog({ caller, process, wanted, target: targetOf(out) });
+      return { result: undefined };
     }
-    const from = tail === undefined ? undefined : await lastLines(caller, process, tail);
-    const until = words.flag('follow') ? 'end' : 'now';
-    const print = printTo(out);
-    await follow(caller, process, {
-      until,
-      ...(from && { after: from.after, offset: from.offset }),
-      missed: print.missed,
-      async event(event) {
-        if (from === undefined || event.kind !== 'output') return print.event(event);
-        const skip = Math.max(0, from.begin - event.offset);
-        return print.event({ ...event, data: event.data.subarray(skip) });
-      },
-    });
-    return { result: undefined };
+    const { tail, sinceMs, filter } = wanted;
+    if (tail === undefined && sinceMs === undefined && !filter)
+      return { result: await caller.ask((host) => host.text(process.owner, { id: process.id })) };
+    const newest = new Newest();
+    await readLog({ caller, process, wanted, target: newest });
+    return { result: { ...newest.told(), process } };
   },
 };
 
-interface TailStart {
-  /** The output byte at which the lines begin, and the event before the one that holds it. */
-  readonly begin: number;
-  readonly after: number;
-  readonly offset: number;
+function wantedOf(words: Words): Wanted {
+  const tail = words.count('tail');
+  const from = words.text('since');
+  const sinceMs = from === undefined ? undefined : parseMoment(from, Date.now());
+  if (from !== undefined && sinceMs === undefined)
+    throw words.wrong(`--since "${from}" is neither a duration such as 10m nor a time`);
+  const pattern = words.text('grep');
+  const filter = pattern === undefined ? undefined : new LineFilter(regex(pattern, words));
+  return { follow: words.flag('follow'), tail, sinceMs, filter };
 }
 
-async function lastLines(caller: Caller, process: ProcessInfo, lines: number): Promise<TailStart> {
-  const begin = await tailOffset(caller, process, lines);
-  // Whole events are read: the last one that begins at or before the byte wanted.
-  let [low, high] = [0, process.seq];
-  let offset = 0;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    const params = { id: process.id, after: middle, maxBytes: 1 };
-    const page = await caller.ask((host) => host.read(process.owner, params));
-    const [event] = decodeRecords(page.records);
-    if (event !== undefined && event.offset <= begin) [low, offset] = [middle, event.offset];
-    else high = middle;
+function regex(pattern: string, words: Words): RegExp {
+  try {
+    return new RegExp(pattern, words.flag('ignore-case') ? 'iu' : 'u');
+  } catch {
+    throw words.wrong(`--grep "${pattern}" is not a regular expression`);
   }
-  return { begin, after: low, offset };
-}
-
-const CHUNK_BYTES = 64 * 1024;
-const LF = 10;
-
-/** Where the last so many lines begin, looking from the end. */
-async function tailOffset(caller: Caller, process: ProcessInfo, lines: number): Promise<number> {
-  const { total } = process.bytes;
-  if (lines === 0) return total;
-  let breaks = 0;
-  for (let end = total; end > 0;) {
-    const start = Math.max(0, end - CHUNK_BYTES);
-    const params = { id: process.id, offset: start, maxBytes: end - start };
-    const range = await caller.ask((host) => host.range(process.owner, params));
-    const bytes = range.bytes.subarray(0, Math.max(0, end - range.offset));
-    for (
-      let at = bytes.lastIndexOf(LF);
-      at >= 0;
-      at = at === 0 ? -1 : bytes.lastIndexOf(LF, at - 1)
-    ) {
-      // A line break at the very end closes the last line; it does not begin another.
-      if (range.offset + at + 1 < total) breaks += 1;
-      if (breaks === lines) return range.offset + at + 1;
-    }
-    end = start;
-  }
-  return 0;
 }

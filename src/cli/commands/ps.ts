@@ -1,7 +1,8 @@
 // `holdfast ps`
 
 import type { ProcessInfo } from '../../protocol/process.ts';
-import type { Command } from '../command.ts';
+import type { Command, StyledLine } from '../command.ts';
+import type { Style } from '../output.ts';
 import { outcomeWords, stateWords } from '../outcome.ts';
 import { alignedRows, cut, tabbedRow } from '../table.ts';
 import { formatAge, formatBytes, plural } from '../units.ts';
@@ -58,7 +59,7 @@ function table(
   shown: readonly ProcessInfo[],
   every: readonly ProcessInfo[],
   width: number,
-): string[] {
+): StyledLine[] {
   const now = Date.now();
   const length = shortestUnique(every.map(({ id }) => id));
   const named = shown.some(({ name }) => name !== undefined);
@@ -72,7 +73,15 @@ function table(
     process.command,
   ]);
   const heading = ['ID', 'AGE', 'STATE', 'OUTCOME', 'BYTES', ...(named ? ['NAME'] : []), 'COMMAND'];
-  return alignedRows([heading, ...rows], width);
+  return alignedRows([heading, ...rows], width).map((text, index) => {
+    const process = shown[index - 1];
+    return { text, style: process ? styleOf(process) : 'bold' };
+  });
+}
+
+function styleOf({ outcome }: ProcessInfo): Style {
+  if (outcome === undefined) return 'green';
+  return outcome.kind === 'exit' && outcome.code === 0 ? 'dim' : 'red';
 }
 
 const SHORT_ID = 8;

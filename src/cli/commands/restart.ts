@@ -6,14 +6,13 @@ import { endServer, startServer } from '../local-server.ts';
 export const command: Command = {
   name: 'restart',
   usage: '[--port N]',
-  summary: 'End the server and start it again. Processes go on; callers notice nothing but time.',
+  summary: 'End the server and start it again. Its options stay; processes go on.',
   options: { port: { type: 'string', value: 'N', about: 'TCP port (default: the one it had)' } },
   async run({ words, caller }) {
     words.exactly(0, 0);
     const old = await endServer(caller.home);
     const port = words.count('port') ?? (old ? Number(new URL(old.url).port) : 0);
-    const line = await startServer(['--home', caller.home, '--port', String(port)], caller.env);
-    const ready = JSON.parse(line) as { url: string; pid: number };
+    const ready = await startServer(caller.home, { port, again: old?.again ?? [] }, caller.env);
     return { result: ready, lines: [`The server (pid ${ready.pid}) serves ${ready.url}.`] };
   },
 };

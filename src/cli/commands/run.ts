@@ -2,14 +2,16 @@
 
 import { resolve } from 'node:path';
 import type { StartSpec } from '../../protocol/operations.ts';
-import type { ProcessInfo } from '../../protocol/process.ts';
+import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
 import type { Caller } from '../caller.ts';
 import { isError } from '../caller.ts';
 import type { Answer, Call, Command } from '../command.ts';
-import { follow, printTo } from '../follow.ts';
+import { follow, passTo, targetOf } from '../follow.ts';
 import { forwardInput } from '../forward-input.ts';
 import { Interrupts } from '../interrupts.ts';
-import { endNote, exitCodeOf, STILL_RUNNING_EXIT } from '../outcome.ts';
+import { showElapsed } from '../elapsed.ts';
+import type { Output } from '../output.ts';
+import { endNote, exitCodeOf, outcomeWords, STILL_RUNNING_EXIT } from '../outcome.ts';
 import { formatDuration } from '../units.ts';
 import type { Words } from '../words.ts';
 
@@ -35,9 +37,9 @@ export const command: Command = {
   notes: [
     'One word is a command for sh; behind "--" stand a program and its arguments, taken as they are.',
     'It has the environment and directory of this command. Ctrl-C goes to it as SIGINT; when it does not',
-    'end, the third Ctrl-C leaves it running. So does closing the terminal.',
+    'end, the third Ctrl-C leaves it running. So do Ctrl-\\ at once and closing the terminal.',
     'Exit code: that of the process; 128 + n for signal n; 124 when its hard timeout ended it;',
-    '125 when nobody knows how it ended; 123 when the time to wait was over and it goes on.',
+    '125 when nobody knows how it ended; 123 when it goes on: the time to wait was over, or Ctrl-\\.',
   ],
   async run(call): Promise<Answer> {
     const { words, caller, out } = call;
@@ -114,27 +116,39 @@ async function show(
   const { signal } = interrupts;
   const leftRunning = `left running: ${process.id}. "holdfast stop ${process.id.slice(0, 8)}" ends it.`;
   out.ifNobodyReads = leftRunning;
+  const watch = showElapsed(out, process);
   try {
     const { outcome } = await follow(caller, process, {
       until: 'exit',
       timeoutMs,
       signal,
-      ...printTo(out),
+      ...passTo(targetOf(out)),
     });
     await out.finish();
     if (outcome === undefined) {
       await out.note(`still running after ${formatDuration(timeoutMs ?? 0)}: ${process.id}`);
       return { result: undefined, exitCode: STILL_RUNNING_EXIT };
     }
-    const note = endNote(outcome);
-    if (note !== undefined) await out.note(note);
+    watch.stop();
+    await tellEnd(out, outcome, watch.elapsed());
     await tellIfOpen({ caller, out }, process);
     return { result: undefined, exitCode: exitCodeOf(outcome) };
   } catch (error) {
     if (!isError(error, 'aborted')) throw error;
     await out.note(leftRunning);
-    return { result: undefined, exitCode: 130 };
+    return { result: undefined, exitCode: interrupts.detachedByKey ? STILL_RUNNING_EXIT : 130 };
+  } finally {
+    watch.stop();
   }
+}
+
+/** What the exit code alone does not say; a person is also told the rest, and how long it took. */
+async function tellEnd(out: Output, outcome: Outcome, elapsed: string): Promise<void> {
+  const good = outcome.kind === 'exit' && outcome.code === 0;
+  const note = endNote(outcome) ?? (out.watched ? `${outcomeWords(outcome)}.` : undefined);
+  if (note === undefined) return;
+  const told = out.watched ? `${note.replace(/\.$/, '')} (${elapsed}).` : note;
+  await out.note(told, good ? 'dim' : 'red');
 }
 
 /** `closed` follows the exit at once unless somebody else holds the output open. */

@@ -1,6 +1,10 @@
 // `holdfast serve`
 
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Caller } from '../caller.ts';
 import type { Command } from '../command.ts';
+import { shellWord, type Words } from '../words.ts';
 
 export const command: Command = {
   name: 'serve',
@@ -18,6 +22,21 @@ export const command: Command = {
       type: 'string',
       value: 'DIR',
       about: 'where commands run that name no directory (default ~)',
+    },
+    'allow-host': {
+      type: 'string',
+      multiple: true,
+      value: 'NAME',
+      about: 'a further name, with its port if Host carries one, under which a proxy calls it',
+    },
+    'completion-webhook': {
+      type: 'string',
+      value: 'URL',
+      about: 'tell this URL of every end until it has it; signed with webhook.key of the home',
+    },
+    'completion-webhook-insecure': {
+      type: 'boolean',
+      about: 'let that URL be plain HTTP on another machine',
     },
     'allow-remote': {
       type: 'boolean',
@@ -42,6 +61,8 @@ export const command: Command = {
       words.text('socket'),
       words.text('directory'),
     ];
+    const hook = words.text('completion-webhook');
+    const webhook = hook && { url: hook, insecure: words.flag('completion-webhook-insecure') };
     const { startServer } = await import('../../server/server.ts');
     const server = await startServer({
       home: caller.home,
@@ -50,9 +71,12 @@ export const command: Command = {
       ...(address !== undefined && { address }),
       ...(socket !== undefined && { socket }),
       ...(directory !== undefined && { defaultDirectory: directory }),
+      ...(webhook && { webhook }),
+      allowHosts: words.texts('allow-host'),
       openToAll,
       allowRemote: words.flag('allow-remote'),
       report: (message) => void out.note(message),
+      again: again(words, caller),
     });
     const { url, tokenFile, keeperPid, home, version } = server;
     const ready = {
@@ -72,17 +96,41 @@ export const command: Command = {
   },
 };
 
+/** The options that a restart gives again; home and port it knows, and paths may have been meant from here. */
+function again(words: Words, caller: Caller): string[] {
+  const path = (text: string): string => resolve(caller.cwd, text);
+  const socket = words.text('socket');
+  const texts = {
+    host: words.text('host'),
+    socket: socket === undefined || socket === 'none' ? socket : path(socket),
+    directory: words.text('directory') && path(words.text('directory') ?? ''),
+    'completion-webhook': words.text('completion-webhook'),
+  };
+  const flags = ['completion-webhook-insecure', 'allow-remote', 'insecure-no-auth'];
+  return [
+    ...Object.entries(texts).flatMap(([name, text]) =>
+      text === undefined ? [] : [`--${name}`, text],
+    ),
+    ...words.texts('allow-host').flatMap((name) => ['--allow-host', name]),
+    ...flags.filter((name) => words.flag(name)).map((name) => `--${name}`),
+  ];
+}
+
 interface Ready {
   readonly url: string;
   readonly socket: string | null;
   readonly tokenFile: string;
   readonly keeperPid: number;
+  readonly home: string;
   readonly openToAll: boolean;
 }
 
-function greeting({ url, socket, tokenFile, keeperPid, openToAll }: Ready): string[] {
-  const main = process.argv[1] ?? 'holdfast';
-  const auth = openToAll ? '' : ` -H "Authorization: Bearer $(cat ${tokenFile})"`;
+function greeting({ url, socket, tokenFile, keeperPid, home, openToAll }: Ready): string[] {
+  const elsewhere = home === join(homedir(), '.holdfast') ? '' : ` --home ${shellWord(home)}`;
+  const cli = `node ${shellWord(process.argv[1] ?? 'holdfast')}`;
+  // As a header from stdin: what stands in the arguments of curl can be read by every local user.
+  const auth = `sed 's/^/Authorization: Bearer /' ${shellWord(tokenFile)} | `;
+  const curl = `${openToAll ? '' : auth}curl -s${openToAll ? '' : ' -H @-'} ${shellWord(url)}`;
   return [
     `Holdfast serves ${url}${socket === null ? '' : ` and ${socket}`} (keeper ${keeperPid}).`,
     ...(openToAll
@@ -90,10 +138,10 @@ function greeting({ url, socket, tokenFile, keeperPid, openToAll }: Ready): stri
       : []),
     '',
     'Try it from another terminal:',
-    `  curl -s${auth} ${url}/v1/processes -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
-    `  node ${main} run 'echo hello'`,
+    `  ${curl}/v1/processes -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
+    `  ${cli} run${elsewhere} 'echo hello'`,
     '',
-    'Ctrl-C ends the server. Its processes go on; "holdfast shutdown" ends them.',
+    `Ctrl-C ends the server; its processes go on. This ends everything:  ${cli} stop${elsewhere}`,
   ];
 }
 

@@ -1,6 +1,7 @@
 // `holdfast shutdown`
 
-import type { Caller } from '../caller.ts';
+import type { KeeperLink } from '../../keeper/link.ts';
+import { isError, type Caller } from '../caller.ts';
 import type { Answer, Command } from '../command.ts';
 import { endServer } from '../local-server.ts';
 import { plural } from '../units.ts';
@@ -16,7 +17,8 @@ export const command: Command = {
   },
 };
 
-export async function shutdown(caller: Caller): Promise<Answer> {
+/** Each process gets TERM, then the grace (the keeper's own unless one is given), then KILL; then the keeper leaves. */
+export async function shutdown(caller: Caller, graceMs?: number): Promise<Answer> {
   const { home } = caller;
   const server = await endServer(home);
   const gone = server === undefined ? [] : [`The server (pid ${server.pid}) is gone.`];
@@ -27,6 +29,7 @@ export async function shutdown(caller: Caller): Promise<Answer> {
   }
   const { live } = await host.health(caller.sees, {});
   const { pid } = host.keeper;
+  if (graceMs !== undefined) await terminateAll(caller, host, graceMs);
   await host.stop();
   const ended =
     live === 0 ? 'no process was running' : `${plural(live, 'process', 'processes')} ended`;
@@ -34,4 +37,18 @@ export async function shutdown(caller: Caller): Promise<Answer> {
     result: { stopped: true, home, pid, ended: live, ...(server && { server: server.pid }) },
     lines: [...gone, `The keeper (pid ${pid}) is gone; ${ended}.`],
   };
+}
+
+async function terminateAll(caller: Caller, host: KeeperLink, graceMs: number): Promise<void> {
+  const { processes } = await host.list(caller.sees, {});
+  const ends = processes
+    .filter(({ settled }) => !settled)
+    .map(({ id, owner }) =>
+      host
+        .signal(owner, { id, signal: 'terminate', by: caller.name, graceMs })
+        .catch((error: unknown) => {
+          if (!isError(error, 'not_running', 'not_found')) throw error;
+        }),
+    );
+  await Promise.all(ends);
 }

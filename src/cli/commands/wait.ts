@@ -4,6 +4,7 @@ import type { Met, WaitResult } from '../../protocol/host-api.ts';
 import type { Condition } from '../../protocol/operations.ts';
 import type { Answer, Command } from '../command.ts';
 import { exitCodeOf, outcomeWords, STILL_RUNNING_EXIT } from '../outcome.ts';
+import { showElapsed } from '../elapsed.ts';
 import { label } from '../terminal-text.ts';
 import { formatDuration, parseDuration } from '../units.ts';
 import type { Words } from '../words.ts';
@@ -28,11 +29,11 @@ export const command: Command = {
   },
   notes: [
     'CONDITION: exit, closed (and its output complete), settled (and no descendant left), text=TEXT, regex=PATTERN,',
-    '  port or port=8080 (it or a descendant listens), silence=2s (nothing printed for so long).',
+    '  port or port=8080 (it or a descendant listens), idle=2s or silence=2s (nothing printed so long).',
     'Exit code: for exit, closed and settled that of the process, as "run" gives it (the first that is not 0);',
     `  for the others 0. ${STILL_RUNNING_EXIT}: the time was over. 1: it can no longer happen, the process has ended.`,
   ],
-  async run({ words, caller }): Promise<Answer> {
+  async run({ words, caller, out }): Promise<Answer> {
     const ids = words.exactly(1, Infinity);
     const given = words.texts('for').map((text) => condition(text, words));
     const conditions = given.length > 0 ? given : [{ kind: 'exit' } as const];
@@ -43,7 +44,11 @@ export const command: Command = {
     const waits = processes.map(({ id }) => ({ id, for: conditions }));
     const mode = words.flag('any') ? 'first' : 'all';
     const params = { waits, mode, ...(timeoutMs !== undefined && { timeoutMs }) } as const;
-    const result = await caller.ask((host) => host.wait(owner, params));
+    const [first] = processes;
+    const watch = first && showElapsed(out, first, 'Ctrl-C stops waiting');
+    const result = await caller
+      .ask((host) => host.wait(owner, params))
+      .finally(() => watch?.stop());
     const lines = result.met.map((met) => `${met.id}  ${metWords(met)}`);
     const over = result.timedOut
       ? [`Not within ${formatDuration(timeoutMs ?? 0)}; still running.`]
@@ -66,12 +71,12 @@ function condition(text: string, words: Words): Condition {
     if (value === undefined) return { kind };
     const port = Number(value);
     if (/^\d+$/.test(value) && port >= 1 && port <= 65535) return { kind, port };
-  } else if (kind === 'silence' && value !== undefined) {
+  } else if ((kind === 'silence' || kind === 'idle') && value !== undefined) {
     const forMs = parseDuration(value);
-    if (forMs !== undefined && forMs > 0) return { kind, forMs };
+    if (forMs !== undefined && forMs > 0) return { kind: 'silence', forMs };
   }
   throw words.wrong(
-    `--for "${label(text)}" is not one of exit, closed, settled, text=…, regex=…, port=…, silence=2s`,
+    `--for "${label(text)}" is not one of exit, closed, settled, text=…, regex=…, port=…, idle=2s`,
   );
 }
 

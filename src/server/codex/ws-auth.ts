@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Owner } from '../../protocol/host-api.ts';
-import { sumOf, tokenInFile, type Bearer } from '../tokens.ts';
+import { sumOf, secretIn, type Bearer } from '../tokens.ts';
 
 export interface WsAuthOptions {
   readonly kind: 'own' | 'none' | 'capability-token' | 'signed-bearer-token';
@@ -34,7 +34,7 @@ export function wsAuth(options: WsAuthOptions, ownTokenFile: string, clock: Cloc
   if (options.kind === 'none') return { bearer: () => undefined };
   if (options.kind === 'signed-bearer-token') return signed(options, clock);
   if (options.kind === 'own') {
-    const token = tokenInFile(ownTokenFile);
+    const token = secretIn(ownTokenFile);
     return { token, ...capability(sumOf(token)) };
   }
   return capability(givenSum(options));

@@ -1,0 +1,187 @@
+// The server as a client of coder's process API meets it: the same work over HTTP and by Node alone, in turns.
+
+import { spawn } from 'node:child_process';
+import { openServer } from './support/server.mjs';
+import { KiB, row } from './support/rows.mjs';
+import { median, nowMs, timed } from './support/statistics.mjs';
+
+const TURNS = 300;
+const WARM_UP = 100;
+const CROWD = 200;
+const CROWD_ROUNDS = 7;
+const BIG_BYTES = 64_000_000;
+const BIG_ROUNDS = 7;
+const BIG = `yes 0123456789abcdef0123456789abcde | head -c ${BIG_BYTES}`;
+const WAITERS = 5000;
+const EXITS = 200;
+
+export async function run(context) {
+  const server = await openServer({ profile: context.profile });
+  try {
+    context.progress('start and wait, in turns');
+    const through = async () =>
+      finished(await server.wait((await server.start({ command: 'true' })).id));
+    const one = await inTurns(() => raw('true'), through, { turns: TURNS, warmUp: WARM_UP });
+    context.progress(`${CROWD} at once`);
+    await server.connections(CROWD);
+    const crowd = (work) => () => Promise.all(Array.from({ length: CROWD }, work));
+    const many = await inTurns(
+      crowd(() => raw('true')),
+      crowd(through),
+      { turns: CROWD_ROUNDS, warmUp: 2 },
+    );
+    context.progress('64 MB');
+    const big = await inTurns(
+      () => raw(BIG),
+      () => bigThrough(server),
+      { turns: BIG_ROUNDS, warmUp: 1 },
+    );
+    context.progress('exit to answer');
+    const exits = await bySelf(rawExit, () => exitThrough(server));
+    const parked = await park(server, context);
+    const against = (pair) =>
+      `${median(pair.http).toFixed(2)} ms against ${median(pair.raw).toFixed(2)} ms raw`;
+    const ofRaw = (pair) => median(pair.http) / median(pair.raw);
+    return [
+      row({
+        what: 'start + wait of `true` over HTTP: p50 of raw spawn until close',
+        value: ofRaw(one),
+        unit: 'times',
+        atMost: 0.9,
+        note: against(one),
+      }),
+      row({
+        what: `${CROWD} of them at once: of ${CROWD} raw spawns at once`,
+        value: ofRaw(many),
+        unit: 'times',
+        atMost: 0.7,
+        note: against(many),
+      }),
+      row({
+        what: '64 MB of output, start to answer: of reading it raw',
+        value: ofRaw(big),
+        unit: 'times',
+        atMost: 1,
+        note: against(big),
+      }),
+      row({
+        what: 'exit to answer over HTTP: p50 of the raw exit event',
+        value: ofRaw(exits),
+        unit: 'times',
+        atMost: 1.8,
+        note: against(exits),
+      }),
+      row({
+        what: `${WAITERS} parked waits: server RSS each`,
+        value: parked.rssEach,
+        unit: 'bytes',
+        under: 16 * KiB,
+        note: parked.note,
+      }),
+      row({
+        what: 'the exit of their process to the last of the answers',
+        value: parked.answeredMs,
+        unit: 'ms',
+        under: 500,
+        note: 'answers parsed by one client on the same machine',
+      }),
+    ];
+  } finally {
+    await server.stop();
+  }
+}
+
+async function inTurns(rawWork, httpWork, { turns, warmUp }) {
+  const samples = { raw: [], http: [] };
+  for (let turn = -warmUp; turn < turns; turn += 1) {
+    const [rawMs, httpMs] = [await timed(rawWork), await timed(httpWork)];
+    if (turn < 0) continue;
+    samples.raw.push(rawMs);
+    samples.http.push(httpMs);
+  }
+  return samples;
+}
+
+/** Each work measures itself. */
+async function bySelf(rawWork, httpWork) {
+  const samples = { raw: [], http: [] };
+  for (let turn = -20; turn < EXITS; turn += 1) {
+    const [rawMs, httpMs] = [await rawWork(), await httpWork()];
+    if (turn < 0) continue;
+    samples.raw.push(rawMs);
+    samples.http.push(httpMs);
+  }
+  return samples;
+}
+
+function finished({ running, exit_code: code }) {
+  if (running || code !== 0) throw new Error(`running ${running}, exit code ${code}`);
+}
+
+function raw(command) {
+  return new Promise((resolve, reject) => {
+    const child = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'pipe'] });
+    child.stdout.on('data', () => undefined);
+    child.stderr.on('data', () => undefined);
+    child.once('error', reject).once('close', resolve);
+  });
+}
+
+async function bigThrough(server) {
+  const { id } = await server.start({ command: BIG });
+  const { truncated } = await server.wait(id);
+  if (truncated.original_bytes !== BIG_BYTES)
+    throw new Error(`${truncated.original_bytes} bytes came`);
+}
+
+/** From the signal that ends it to the event. */
+async function rawExit() {
+  const child = spawn('sleep', ['600'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  await new Promise((resolve) => child.once('spawn', resolve));
+  await settle();
+  const ended = new Promise((resolve) => child.once('exit', () => resolve(nowMs())));
+  const began = nowMs();
+  process.kill(child.pid, 'SIGKILL');
+  return (await ended) - began;
+}
+
+/** From the signal that ends it, which the server knows nothing of, to the answer. */
+async function exitThrough(server) {
+  const { id, pid } = await server.start({ command: 'exec sleep 600' });
+  const ended = server.wait(id).then(() => nowMs());
+  while ((await server.health()).parkedWaits < 1);
+  await settle();
+  const began = nowMs();
+  process.kill(pid, 'SIGKILL');
+  return (await ended) - began;
+}
+
+/** Whatever the calls before have left to do is done. */
+function settle() {
+  return new Promise((resolve) => {
+    setTimeout(resolve, 5);
+  });
+}
+
+async function park(server, context) {
+  const { id, pid } = await server.start({ command: 'exec sleep 600' });
+  await server.memory();
+  const rssBefore = server.rssBytes();
+  context.progress(`parking ${WAITERS} waits`);
+  const waits = Array.from({ length: WAITERS }, () => server.wait(id));
+  while ((await server.health()).parkedWaits < WAITERS);
+  const rssParked = server.rssBytes();
+  const collected = await server.memory();
+  const began = nowMs();
+  process.kill(pid, 'SIGKILL');
+  const answers = await Promise.all(waits);
+  const answeredMs = nowMs() - began;
+  if (!answers.every(({ running }) => running === false))
+    throw new Error('a waiter was told something else');
+  const each = (bytes) => (bytes - rssBefore) / WAITERS;
+  return {
+    rssEach: each(rssParked),
+    answeredMs,
+    note: `nothing collected; ${(each(collected.rss) / KiB).toFixed(2)} KiB after a forced collection, connections included`,
+  };
+}

@@ -1,0 +1,128 @@
+// A server of the bench's own with its keeper, in a temporary home, and the leanest HTTP client there can be: sockets that
+// are kept, one request at a time on each.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectKeeper } from '../../dist/index.js';
+import { memoryOver } from './keeper.mjs';
+
+const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
+const PROBE = new URL('./probe.mjs', import.meta.url).pathname;
+const PREFIX = '/api/v0/processes';
+
+/** `profile`: a folder for the server's CPU profile, written when it leaves. */
+export async function openServer({ profile } = {}) {
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+  const probe = join(home, 'probe.sock');
+  const env = {
+    ...process.env,
+    BENCH_PROBE: probe,
+    ...(profile !== undefined && { BENCH_PROFILE: profile, BENCH_PROFILE_NAME: 'server' }),
+    NODE_OPTIONS: `--import=${PROBE}`,
+    HOLDFAST_IDLE: '60s',
+  };
+  const server = spawn(process.execPath, [MAIN, 'serve', '--json', '--home', home], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = await once(server.stdout, 'data');
+  const { url, tokenFile, keeperPid } = JSON.parse(line);
+  const token = readFileSync(tokenFile, 'utf8').trim();
+  const pool = new Pool(Number(new URL(url).port), token);
+  return {
+    keeperPid,
+    start: (spec) => pool.json('POST', `${PREFIX}/start`, spec),
+    /** Answers when it has ended, with what it printed. */
+    wait: (id) => pool.json('GET', `${PREFIX}/${id}/output?wait=true`),
+    signal: (id) => pool.json('POST', `${PREFIX}/${id}/signal`, { signal: 'kill' }),
+    health: () => pool.json('GET', '/v1/health'),
+    /** The server's own, after a forced collection. */
+    memory: () => memoryOver(probe),
+    rssBytes: () =>
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`))[1]) * 1024,
+    connections: (count) => pool.open(count),
+    async stop() {
+      pool.close();
+      server.kill('SIGTERM');
+      if (server.exitCode === null) await once(server, 'exit');
+      const link = await connectKeeper({ home, env: {}, startIfMissing: false });
+      await link.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+class Pool {
+  constructor(port, token) {
+    this.port = port;
+    this.head = `Host: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n`;
+    this.idle = [];
+    this.all = new Set();
+  }
+
+  async open(count) {
+    const made = Array.from({ length: Math.max(0, count - this.idle.length) }, () => this.made());
+    this.idle.push(...(await Promise.all(made)));
+  }
+
+  async json(method, path, body) {
+    const wire = this.idle.pop() ?? (await this.made());
+    const text = body === undefined ? '' : JSON.stringify(body);
+    const length = body === undefined ? '' : `Content-Length: ${Buffer.byteLength(text)}\r\n`;
+    const answer = await wire.ask(`${method} ${path} HTTP/1.1\r\n${this.head}${length}\r\n${text}`);
+    this.idle.push(wire);
+    if (answer.status !== 200)
+      throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
+    return JSON.parse(answer.text);
+  }
+
+  close() {
+    for (const { socket } of this.all) socket.destroy();
+  }
+
+  async made() {
+    const socket = connect(this.port, '127.0.0.1').setNoDelay(true);
+    await once(socket, 'connect');
+    const wire = new Wire(socket);
+    this.all.add(wire);
+    return wire;
+  }
+}
+
+class Wire {
+  constructor(socket) {
+    this.socket = socket;
+    this.parts = [];
+    socket.on('data', (chunk) => this.received(chunk));
+    socket.on('error', (error) => this.answered?.reject(error));
+    socket.on('close', () => this.answered?.reject(new Error('the server has gone')));
+  }
+
+  ask(bytes) {
+    return new Promise((resolve, reject) => {
+      this.answered = { resolve, reject };
+      this.socket.write(bytes);
+    });
+  }
+
+  received(chunk) {
+    this.parts.push(chunk);
+    const all = this.parts.length === 1 ? chunk : Buffer.concat(this.parts);
+    const headEnd = all.indexOf('\r\n\r\n');
+    const head = headEnd < 0 ? '' : all.latin1Slice(0, headEnd);
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN);
+    const end = headEnd + 4 + length;
+    if (!(all.length >= end)) {
+      this.parts = [all];
+      return;
+    }
+    this.parts = [];
+    const { resolve } = this.answered;
+    this.answered = undefined;
+    resolve({ status: Number(head.slice(9, 12)), text: all.utf8Slice(headEnd + 4, end) });
+  }
+}

@@ -1,0 +1,54 @@
+// The body of a request: JSON, of a bounded size, and read only after the gate has let its sender in.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Dialect } from './router.ts';
+
+/** Given, because the reason that Node would make for each costs more than the rest of the request. */
+export const GONE = new HoldfastError('aborted', 'The client has gone.');
+const NO_BODY = Buffer.alloc(0);
+
+export function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { maxBytes, dialect }: { maxBytes: number; dialect: Dialect },
+): Promise<Buffer> | Buffer {
+  if (!hasBody(request)) return NO_BODY;
+  const { 'content-length': length, 'content-type': type } = request.headers;
+  if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const json =
+    type === undefined ? dialect.lenientType === true : /^application\/json\s*(;|$)/i.test(type);
+  if (!json) throw new HoldfastError('not_json', 'Only JSON bodies are taken.');
+  if (request.headers.expect !== undefined) response.writeContinue();
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) {
+        request.pause();
+        reject(tooLarge(maxBytes));
+      } else chunks.push(chunk);
+    });
+    request.once('end', () =>
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
+    );
+    request.once('error', () => reject(GONE));
+    request.once('close', () => reject(GONE));
+  });
+}
+
+/** Behind a request to upgrade stands the other protocol, or nothing. */
+export function bodyless(request: IncomingMessage): Buffer {
+  if (hasBody(request))
+    throw new HoldfastError('invalid_input', 'A request to upgrade has no body.');
+  return NO_BODY;
+}
+
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+}
+
+function tooLarge(maxBytes: number): HoldfastError {
+  return new HoldfastError('too_large', `The body is larger than ${maxBytes} bytes.`);
+}
