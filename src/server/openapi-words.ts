@@ -5,6 +5,7 @@ export const fieldWords: Readonly<Record<string, string>> = {
     'In whose name to act. The admin token may name any owner and without one sees all; a scoped token only its own.',
   command: 'A command for "sh -c". Exactly one of command and argv.',
   argv: 'The program and its arguments, without a shell.',
+  arg0: 'What the program is told as its own name, instead of the first of argv.',
   cwd: 'The working directory; "~" is expanded.',
   environment: 'What the process inherits: a policy, applied before env.',
   env: 'Variables for this process, over everything else. Their values are never shown again.',
@@ -27,6 +28,9 @@ export const fieldWords: Readonly<Record<string, string>> = {
   maxLineBytes: 'Longer lines are cut in their middle.',
   clean: 'true: without terminal control sequences.',
   after: 'Go on behind the event, or completion, with this number.',
+  afterCount: 'Instead of after: how many events the reader has, asides not counted.',
+  asides: 'true: say which events of the page are asides, neither output nor an ending.',
+  paceBytes: 'Hold the process when its output gets this far ahead of the page.',
   offset:
     'Output bytes before the part that is wanted. Of a page: what the reader has, to tell exactly what it missed.',
   waitMs:
