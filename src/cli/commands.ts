@@ -17,6 +17,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['prune', () => import('./commands/prune.ts')],
   ['export', () => import('./commands/export.ts')],
   ['serve', () => import('./commands/serve.ts')],
+  ['mcp', () => import('./commands/mcp.ts')],
   ['token', () => import('./commands/token.ts')],
   ['restart', () => import('./commands/restart.ts')],
   ['status', () => import('./commands/status.ts')],

@@ -93,10 +93,7 @@ function object(node: Node, inner: (each: Node) => JsonSchema): JsonSchema {
   };
 }
 
-function constraint(
-  { type, requirement, description }: Node,
-  base: JsonSchema,
-): JsonSchema {
+function constraint({ type, requirement, description }: Node, base: JsonSchema): JsonSchema {
   const list = base['type'] === 'array';
   switch (type) {
     case 'integer':

@@ -14,6 +14,7 @@ import { openHome, type Home } from '../keeper/home.ts';
 import { coderRoutes } from './coder.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
+import { mcpRoutes } from './mcp.ts';
 import { Metrics } from './metrics.ts';
 import { nativeRoutes, type NativeOptions } from './native.ts';
 import { Router, type Route } from './router.ts';
@@ -115,7 +116,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   held.add(() => host.close());
   const { keeper } = await host.link();
   const metrics = new Metrics();
-  const router = new Router(routesOf(options, { host, clock, metrics }));
+  const router = new Router(routesOf(options, { host, clock, metrics, held }));
   const hosts = new Set<string>();
   const policy: GatePolicy = {
     hosts,
@@ -163,14 +164,17 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
 }
 
 function routesOf(
-  { defaultDirectory, heartbeatMs, startRate }: ServerOptions,
-  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'>,
+  { defaultDirectory, heartbeatMs, startRate, report = () => undefined }: ServerOptions,
+  { held, ...parts }: Pick<NativeOptions, 'host' | 'clock' | 'metrics'> & { held: Held },
 ): Route[] {
   const { host, clock } = parts;
   const rate = new StartRate(clock, startRate);
+  const mcp = mcpRoutes({ host, clock, startRate: rate, defaultDirectory, heartbeatMs, report });
+  held.add(() => mcp.close());
   return [
     ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
     ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate }),
+    ...mcp.routes,
   ];
 }
 
