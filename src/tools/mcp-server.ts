@@ -74,7 +74,6 @@ class McpSession {
     });
     this.toolbox = new Toolbox({ ...options, leftRunning: (id) => this.leftRunning(id) });
     this.server.onclose = () => this.watch.close();
-    this.server.onerror = this.report;
     this.serveTools();
     this.serveResources();
   }
