@@ -43,6 +43,8 @@ export interface ServerOptions {
   readonly openToAll?: boolean;
   /** Bind to an address that others can reach, without TLS of our own: somebody in front has to bring it. */
   readonly allowRemote?: boolean;
+  /** Origins of pages that may ask, each as a browser sends it; by default none. */
+  readonly origins?: readonly string[];
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
   /** How often a follower that gets nothing is told that the server is there. */
@@ -120,7 +122,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   const hosts = new Set<string>();
   const policy: GatePolicy = {
     hosts,
-    origins: new Set(),
+    origins: new Set(options.origins),
     bearer: (token) => tokens.bearer(token),
     openToAll: options.openToAll ?? false,
   };

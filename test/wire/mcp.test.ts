@@ -211,6 +211,15 @@ describe('MCP over HTTP', () => {
     expect(status).toBe(403);
   });
 
+  it('[M6] a page may speak to it only from an origin that was named', async () => {
+    const open = await serve({ openToAll: true, origins: ['http://localhost:5173'] });
+    onCleanup(() => open.stop());
+    const mine = await overHttp(open.server.url, { origin: 'http://localhost:5173' });
+    expect((await mine.client.listTools()).tools).not.toHaveLength(0);
+    for (const origin of ['http://evil.example', open.server.url, 'null'])
+      await expect(overHttp(open.server.url, { origin })).rejects.toThrow();
+  });
+
   it('[M7] a restarted server takes up the session, and a call that is sent again attaches', async () => {
     const folder = temporaryFolder();
     const first = await serve({ heartbeatMs: 100 });

@@ -23,6 +23,12 @@ export const command: Command = {
       type: 'boolean',
       about: 'bind to an address that others can reach; put TLS in front of it',
     },
+    'allow-origin': {
+      type: 'string',
+      multiple: true,
+      value: 'ORIGIN',
+      about: 'let pages of this origin ask, as http://127.0.0.1:8080; by default none may',
+    },
     'insecure-no-auth': {
       type: 'boolean',
       about: 'ask for no token; loopback only, and every local user may run anything',
@@ -52,6 +58,7 @@ export const command: Command = {
       ...(directory !== undefined && { defaultDirectory: directory }),
       openToAll,
       allowRemote: words.flag('allow-remote'),
+      origins: words.texts('allow-origin'),
       report: (message) => void out.note(message),
     });
     const { url, tokenFile, keeperPid, home, version } = server;
