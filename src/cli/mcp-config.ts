@@ -1,6 +1,6 @@
 // Ready-to-paste configuration for the programs that speak MCP: each wants the same line in another form.
 
-export interface McpCommand {
+interface McpCommand {
   readonly command: string;
   readonly args: readonly string[];
 }

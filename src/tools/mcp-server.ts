@@ -73,6 +73,8 @@ class McpSession {
       ...(coalesceMs !== undefined && { coalesceMs }),
     });
     this.toolbox = new Toolbox({ ...options, leftRunning: (id) => this.leftRunning(id) });
+    // The library's own way: it is no event target.
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener
     this.server.onclose = () => this.watch.close();
     this.serveTools();
     this.serveResources();

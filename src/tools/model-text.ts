@@ -28,7 +28,7 @@ export interface ModelText {
 }
 
 /** original = retained + omitted. */
-export interface ModelTruncation {
+interface ModelTruncation {
   readonly original_bytes: number;
   readonly retained_bytes: number;
   readonly omitted_bytes: number;

@@ -33,7 +33,7 @@ export interface ToolRoom {
 }
 
 /** How a wait stands; times in milliseconds. */
-export interface WaitProgress {
+interface WaitProgress {
   readonly elapsedMs: number;
   readonly ofMs: number;
 }

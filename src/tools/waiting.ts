@@ -54,7 +54,7 @@ export async function snapshot(room: ToolRoom, id: string): Promise<ProcessInfo>
 }
 
 /** Either way the caller no longer listens. */
-export function givenUp({ signal, interrupt }: ToolCall): AbortSignal | undefined {
+function givenUp({ signal, interrupt }: ToolCall): AbortSignal | undefined {
   if (signal && interrupt) return AbortSignal.any([signal, interrupt]);
   return signal ?? interrupt;
 }
