@@ -16,7 +16,7 @@ import { snapshot, waitAtMost } from './waiting.ts';
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** A command that cannot work ends about now; it is told at once. */
-const FIRST_LOOK_MS = 150;
+const FIRST_LOOK_MS = 300;
 const NO_SHELL =
   'There is no POSIX shell on the PATH of the host. Install one (on Windows Git Bash, MSYS2 or WSL, see https://learn.microsoft.com/windows/wsl/install) and start the host again.';
 

@@ -97,9 +97,9 @@ for (const [name, make] of [
       await call(connected, 'process_list', {});
       const seen: number[] = [];
       const onprogress = ({ progress }: { progress: number }): number => seen.push(progress);
-      const input = { command: 'sleep 0.6; echo over', timeout: '90s' };
+      const input = { command: 'sleep 2; echo over', timeout: '90s' };
       // Without the signs of life this client would give up long before.
-      const options = { onprogress, timeout: 350, resetTimeoutOnProgress: true };
+      const options = { onprogress, timeout: 1500, resetTimeoutOnProgress: true };
       const answer = await call(connected, 'execute', input, options);
       expect(answer).toMatchObject({ success: true, output: 'over\n' });
       expect(seen.length).toBeGreaterThanOrEqual(3);
