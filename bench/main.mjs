@@ -15,6 +15,7 @@ const figures = {
   wait: () => import('./wait.mjs'),
   live: () => import('./live.mjs'),
   flood: () => import('./flood.mjs'),
+  agent: () => import('./agent.mjs'),
 };
 const names = Object.keys(figures);
 /** Cores kept busy by others from which on a missed bar is measured once more. */

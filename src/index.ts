@@ -27,3 +27,13 @@ export {
   type WaitOptions,
 } from './client/process-handle.ts';
 export { embed, type EmbedOptions } from './embed.ts';
+export { Toolbox, toolFunctions, type ToolAnswer, type ToolboxOptions } from './tools/toolbox.ts';
+export type { ToolCall } from './tools/tool-room.ts';
+export {
+  anthropicTools,
+  openAiResponsesTools,
+  openAiTools,
+  toolDefinitions,
+  type ToolDefinition,
+  type ToolName,
+} from './tools/definitions.ts';

@@ -16,9 +16,9 @@ const floors: Readonly<Record<string, readonly string[]>> = {
   host: ['base', 'protocol', 'journal'],
   keeper: ['base', 'protocol', 'journal', 'host'],
   screen: ['base', 'protocol', 'journal'],
-  server: ['base', 'protocol', 'journal', 'host', 'keeper', 'screen'],
   client: ['base', 'protocol'],
   tools: ['base', 'protocol', 'client'],
+  server: ['base', 'protocol', 'journal', 'host', 'keeper', 'screen', 'client', 'tools'],
   cli: ['base', 'protocol', 'journal', 'host', 'keeper', 'screen', 'server', 'client', 'tools'],
 };
 
@@ -159,7 +159,12 @@ describe('the house', () => {
       /^(?:pre|post)?install$|^(?:pre)?prepare$/.test(name),
     );
     expect(hooks).toEqual([]);
-    expect(Object.keys(dependencies ?? {})).toEqual(['koffi', 'valibot', 'ws']);
+    expect(Object.keys(dependencies ?? {})).toEqual([
+      '@modelcontextprotocol/server',
+      'koffi',
+      'valibot',
+      'ws',
+    ]);
   });
 
   it('[A8] every document that is linked to is there', () => {

@@ -28,7 +28,8 @@ export function stripAnsi(text: string, more = false): string {
   return plain + text.slice(at);
 }
 
-function sequenceEnd(text: string, escape: number, more: boolean): number {
+/** Behind the control sequence whose ESC stands at `escape`. */
+export function sequenceEnd(text: string, escape: number, more: boolean): number {
   const second = text.charAt(escape + 1);
   if (second === '[') return parametersEnd(text, escape + 2, 0x40);
   if (second !== '' && STRING_OPENERS.includes(second)) return stringEnd(text, escape + 2, more);

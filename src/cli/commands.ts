@@ -19,6 +19,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['export', () => import('./commands/export.ts')],
   ['serve', () => import('./commands/serve.ts')],
   ['exec-server', () => import('./commands/exec-server.ts')],
+  ['mcp', () => import('./commands/mcp.ts')],
   ['token', () => import('./commands/token.ts')],
   ['restart', () => import('./commands/restart.ts')],
   ['status', () => import('./commands/status.ts')],

@@ -20,6 +20,8 @@ export interface Api {
   list(filter: Params<'list'>): Promise<Results['list']>;
   get(id: string): Promise<Results['get']>;
   events(params: Params<'read'>, signal?: AbortSignal): Promise<EventPage>;
+  /** The output as it was printed, byte for byte. */
+  range(params: Params<'range'>, signal?: AbortSignal): Promise<Results['range']>;
   text(params: Params<'text'>): Promise<Results['text']>;
   search(params: Params<'search'>, signal?: AbortSignal): Promise<Results['search']>;
   write(params: Params<'write'>): Promise<Results['write']>;

@@ -18,9 +18,16 @@ export type ConnectTarget =
       readonly env?: NodeJS.ProcessEnv;
       /** Fail instead of starting one. */
       readonly startIfMissing?: boolean;
+      /** Sees and starts only what belongs to this owner. */
+      readonly owner?: string;
       readonly reconnectMs?: number;
     }
-  | { readonly url: string; readonly token: string; readonly reconnectMs?: number };
+  | {
+      readonly url: string;
+      readonly token: string;
+      readonly owner?: string;
+      readonly reconnectMs?: number;
+    };
 
 export async function connect(target: ConnectTarget = {}): Promise<Holdfast> {
   const holdfast = new Holdfast(httpApi('url' in target ? target : local(target)));
@@ -32,6 +39,7 @@ function local(target: Exclude<ConnectTarget, { url: string }>): Parameters<type
   const home = resolve(target.home ?? join(homedir(), '.holdfast'));
   return {
     socketPath: join(home, 'server.sock'),
+    owner: target.owner,
     ...(target.reconnectMs !== undefined && { reconnectMs: target.reconnectMs }),
     revive: () => {
       if (target.startIfMissing !== false) return startLocalServer(home, target.env);

@@ -17,7 +17,8 @@ export interface RunResult extends ExitResult {
 }
 
 export class Holdfast {
-  private readonly api: Api;
+  /** The operations themselves, as the tools for models use them. */
+  readonly api: Api;
 
   constructor(api: Api) {
     this.api = api;

@@ -4,6 +4,7 @@
 import {
   Agent,
   request as httpRequest,
+  type IncomingHttpHeaders,
   type IncomingMessage,
   type RequestOptions,
 } from 'node:http';
@@ -14,6 +15,7 @@ import { randomId } from '../base/ids.ts';
 import { fromErrorShape, HoldfastError, type ErrorShape } from '../protocol/errors.ts';
 import type { ProcessEvent } from '../protocol/event.ts';
 import type { Results } from '../protocol/host-api.ts';
+import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import type { Api, EventPage } from './api.ts';
 
 export interface HttpTarget {
@@ -21,6 +23,8 @@ export interface HttpTarget {
   readonly url?: string;
   readonly socketPath?: string;
   readonly token?: string | undefined;
+  /** In whose name, when the token may act for anyone. */
+  readonly owner?: string | undefined;
   /** How long a server that went away is waited for. */
   readonly reconnectMs?: number;
   /** Called when nobody listens, before the next try: starts the local server. */
@@ -56,6 +60,13 @@ export function httpApi(target: HttpTarget): Api {
     get: (id) => wire.ask({ method: 'GET', path: at(id) }),
     events: async ({ id, ...query }, signal) =>
       decodePage(await wire.ask({ method: 'GET', path: at(id, '/events'), query, signal })),
+    range: ({ id, offset, maxBytes = DEFAULT_PAGE_BYTES }, signal) =>
+      wire.range({
+        method: 'GET',
+        path: at(id, '/bytes'),
+        query: { offset, maxBytes },
+        signal,
+      }),
     text: ({ id, ...query }) => wire.ask({ method: 'GET', path: at(id, '/text'), query }),
     search: ({ id, ...query }, signal) =>
       wire.ask({ method: 'GET', path: at(id, '/search'), query, signal }),
@@ -98,22 +109,35 @@ class HttpWire {
       until === undefined
         ? params
         : { ...params, timeoutMs: Math.max(0, Math.round(until - performance.now())) };
-    return this.again({ method: 'POST', path: '/v1/wait', signal }, body);
+    const ask: Ask = { method: 'POST', path: '/v1/wait', signal };
+    return this.again(() => this.json<Results['wait']>({ ...ask, body: body() }), ask);
   }
 
   ask<T>(ask: Ask): Promise<T> {
-    return this.again(ask, () => ask.body);
+    return this.again(() => this.json<T>(ask), ask);
+  }
+
+  async range(ask: Ask): Promise<Results['range']> {
+    const { bytes, headers } = await this.again(async () => this.once(ask), ask);
+    const number = (name: string): number => Number(headers[`holdfast-${name}`]);
+    return {
+      offset: number('offset'),
+      bytes,
+      missedBytes: number('missed-bytes'),
+      totalBytes: number('total-bytes'),
+      end: headers['holdfast-end'] === 'true',
+    };
   }
 
   async close(): Promise<void> {
     this.agent.destroy();
   }
 
-  private async again<T>(ask: Ask, body: () => unknown): Promise<T> {
+  private async again<T>(question: () => Promise<T>, ask: Ask): Promise<T> {
     const giveUpAt = performance.now() + (this.target.reconnectMs ?? DEFAULT_RECONNECT_MS);
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
       try {
-        return (await this.once({ ...ask, body: body() })) as T;
+        return await question();
       } catch (error) {
         if (error instanceof HoldfastError) throw error;
         const errno = errnoOf(error) ?? '';
@@ -126,18 +150,23 @@ class HttpWire {
     }
   }
 
-  private async once(ask: Ask): Promise<unknown> {
+  private async json<T>(ask: Ask): Promise<T> {
+    const { bytes } = await this.once(ask);
+    return parse(bytes, 200) as T;
+  }
+
+  private async once(ask: Ask): Promise<{ bytes: Buffer; headers: IncomingHttpHeaders }> {
     const response = await this.send(ask);
     const chunks: Buffer[] = [];
     for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
-    const text = Buffer.concat(chunks).toString('utf8');
-    const parsed = parse(text, response.statusCode ?? 0);
-    if (response.statusCode === 200) return parsed;
-    throw fromErrorShape((parsed as { error: ErrorShape }).error);
+    const bytes = Buffer.concat(chunks);
+    const { statusCode: status = 0, headers } = response;
+    if (status === 200) return { bytes, headers };
+    throw fromErrorShape((parse(bytes, status) as { error: ErrorShape }).error);
   }
 
   private send(ask: Ask): Promise<IncomingMessage> {
-    const { url, socketPath, token } = this.target;
+    const { url, socketPath, token, owner } = this.target;
     const base = new URL(url ?? 'http://localhost');
     const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));
     const options: RequestOptions = {
@@ -145,6 +174,7 @@ class HttpWire {
       path: ask.path + queryText(ask.query),
       headers: {
         ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+        ...(owner !== undefined && { 'Holdfast-Owner': owner }),
         ...(body && { 'Content-Type': 'application/json', 'Content-Length': body.length }),
       },
       ...(socketPath === undefined ? { host: base.hostname, port: base.port } : { socketPath }),
@@ -162,9 +192,9 @@ class HttpWire {
   }
 }
 
-function parse(text: string, status: number): unknown {
+function parse(bytes: Buffer, status: number): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(bytes.toString('utf8'));
     if (status === 200 || (typeof value === 'object' && value !== null && 'error' in value))
       return value;
   } catch {

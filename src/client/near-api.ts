@@ -13,6 +13,7 @@ export function nearApi(host: HostApi, owner: Owner): Api {
       const { records, ...page } = await host.read(owner, params, signal);
       return { ...page, events: Array.from(decodeRecords(records)) };
     },
+    range: (params, signal) => host.range(owner, params, signal),
     text: (params) => host.text(owner, params),
     search: (params, signal) => host.search(owner, params, signal),
     write: (params) => host.write(owner, params),

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { errors } from '../protocol/errors.ts';
 import type { OpenApi, OperationDoc, Parameter } from './openapi.ts';
-import type { JsonSchema } from './openapi-schema.ts';
+import type { JsonSchema } from '../protocol/json-schema.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; }

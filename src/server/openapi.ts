@@ -12,7 +12,7 @@ import {
   namedSchema,
   type JsonSchema,
   type Names,
-} from './openapi-schema.ts';
+} from '../protocol/json-schema.ts';
 
 export interface Parameter {
   readonly name: string;

@@ -9,17 +9,15 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi } from '../protocol/host-api.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
-import { coderRoutes } from './coder.ts';
-import { codexOptions, codexRoute } from './codex/codex.ts';
 import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
+import { openDialects } from './dialects.ts';
 import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
 import { bracketed, closeDoor, hostNames, isLoopback, listenTcp, listenUnix } from './listen.ts';
 import { Metrics } from './metrics.ts';
-import { nativeRoutes, type NativeOptions } from './native.ts';
-import { Router, type Route } from './router.ts';
+import { Router } from './router.ts';
 import { takeServerLock } from './server-lock.ts';
-import { StartRate, type StartRateOptions } from './start-rate.ts';
+import type { StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
 import { secretIn, Tokens } from './tokens.ts';
 
@@ -49,6 +47,8 @@ export interface ServerOptions {
   readonly webhook?: WebhookTarget;
   /** What a restart of this server has to be given again. */
   readonly again?: readonly string[];
+  /** Origins of pages that may ask, each as a browser sends it; by default none. */
+  readonly origins?: readonly string[];
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
   /** How long a codex session outlives its connection. */
@@ -125,11 +125,21 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
-  const router = new Router(routesOf(options, { host, clock, metrics, report, home: home.folder }));
+  const dialects = openDialects({
+    ...options,
+    host,
+    clock,
+    metrics,
+    report,
+    home: home.folder,
+    maxBodyBytes: MAX_BODY_BYTES,
+  });
+  held.add(() => dialects.close());
+  const router = new Router(dialects.routes);
   const hosts = new Set(options.allowHosts?.map(checkedHost));
   const policy: GatePolicy = {
     hosts,
-    origins: new Set(),
+    origins: new Set(options.origins),
     bearer: (token) => tokens.bearer(token),
     openToAll: options.openToAll ?? false,
   };
@@ -182,33 +192,6 @@ function openWebhook(
   const teller = new CompletionWebhook({ ...parts, target: webhook, secret });
   held.add(() => teller.close());
   teller.open();
-}
-
-function routesOf(
-  { defaultDirectory, heartbeatMs, startRate, detachMs, env }: ServerOptions,
-  parts: Pick<NativeOptions, 'host' | 'metrics'> & {
-    readonly clock: Clock;
-    readonly report: (message: string) => void;
-    readonly home: string;
-  },
-): Route[] {
-  const { host, clock, report, home } = parts;
-  const rate = new StartRate(clock, startRate);
-  const codex = codexOptions({
-    host,
-    clock,
-    home,
-    env,
-    report,
-    detachMs,
-    ...(defaultDirectory !== undefined && { cwd: defaultDirectory }),
-    countStart: (caller) => rate.take(caller),
-  });
-  return [
-    codexRoute('/codex', codex),
-    ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
-    ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate, maxBodyBytes: MAX_BODY_BYTES }),
-  ];
 }
 
 function refuseUnsafeBind(address: string, { openToAll, allowRemote }: ServerOptions): void {

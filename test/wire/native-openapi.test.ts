@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { errors } from '../../src/protocol/errors.ts';
 import { nativeOperations, type NativeOperation } from '../../src/server/native-operations.ts';
 import { openApi } from '../../src/server/openapi.ts';
-import { jsonSchema } from '../../src/server/openapi-schema.ts';
+import { jsonSchema } from '../../src/protocol/json-schema.ts';
 import { serve, type Served } from '../support/coder-client.ts';
 import { faults, resolve, type Schema } from '../support/json-schema.ts';
 import { NativeClient } from '../support/native-client.ts';

@@ -42,6 +42,12 @@ export const command: Command = {
       type: 'boolean',
       about: 'bind to an address that others can reach; put TLS in front of it',
     },
+    'allow-origin': {
+      type: 'string',
+      multiple: true,
+      value: 'ORIGIN',
+      about: 'let pages of this origin ask, as http://127.0.0.1:8080; by default none may',
+    },
     'insecure-no-auth': {
       type: 'boolean',
       about: 'ask for no token; loopback only, and every local user may run anything',
@@ -75,6 +81,7 @@ export const command: Command = {
       allowHosts: words.texts('allow-host'),
       openToAll,
       allowRemote: words.flag('allow-remote'),
+      origins: words.texts('allow-origin'),
       report: (message) => void out.note(message),
       again: again(words, caller),
     });

@@ -1,4 +1,4 @@
-// JSON Schema (2020-12, as OpenAPI 3.1 uses it) made of the schemas that check. Only what our rows are made of is known;
+// JSON Schema (2020-12, as OpenAPI 3.1 and MCP use it) made of the schemas that check. Only what our rows are made of is known;
 // anything else is our own mistake and says so.
 
 import type * as v from 'valibot';
@@ -16,6 +16,7 @@ interface Node {
   readonly options?: readonly unknown[];
   readonly literal?: unknown;
   readonly requirement?: unknown;
+  readonly description?: string;
 }
 
 /** Schemas that are referred to by name instead of being repeated. */
@@ -92,7 +93,7 @@ function object(node: Node, inner: (each: Node) => JsonSchema): JsonSchema {
   };
 }
 
-function constraint({ type, requirement }: Node, base: JsonSchema): JsonSchema {
+function constraint({ type, requirement, description }: Node, base: JsonSchema): JsonSchema {
   const list = base['type'] === 'array';
   switch (type) {
     case 'integer':
@@ -109,6 +110,8 @@ function constraint({ type, requirement }: Node, base: JsonSchema): JsonSchema {
       return { pattern: (requirement as RegExp).source };
     case 'base64':
       return { contentEncoding: 'base64' };
+    case 'description':
+      return { description };
     // Said in words where it matters: JSON Schema has no way to say it.
     case 'check':
       return {};

@@ -1,0 +1,185 @@
+// The MCP server held against what others made: the Inspector's command line, the conformance suite, and the official
+// client with a call of 90 seconds. Installs the first two into a folder of their own. Ends with 1 if anything failed.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const main = join(root, 'dist', 'cli', 'main.js');
+const folder = join(root, 'node_modules', '.cache', 'holdfast-mcp');
+const INSPECTOR = '@modelcontextprotocol/inspector@0.15.0';
+const CONFORMANCE = '@modelcontextprotocol/conformance@0.1.13';
+const LONG_CALL_SECONDS = 90;
+
+/** Scenarios that ask for what any server of tools and resources has. */
+const scenarios =
+  'server-initialize ping logging-set-level tools-list resources-list server-sse-multiple-streams server-sse-polling dns-rebinding-protection'.split(
+    ' ',
+  );
+/** The others call tools, prompts and resources that only the suite's own example server has. */
+const NEEDS_EXAMPLE =
+  /^(tools-call-|resources-(read|templates|subscribe|unsubscribe)|json-schema-)/;
+const NOT_OFFERED = /^(prompts-|completion-|elicitation-|tools-call-(sampling|elicitation))/;
+
+const results = [];
+const note = (what, ok, detail = '') => {
+  results.push({ what, ok, detail });
+  process.stdout.write(`${ok ? 'pass' : 'FAIL'}  ${what}${detail ? `  ${detail}` : ''}\n`);
+};
+
+install();
+const home = mkdtempSync(join(tmpdir(), 'holdfast-test-mcp-'));
+const port = await freePort();
+const url = `http://127.0.0.1:${port}/mcp`;
+const flags = ['--insecure-no-auth', '--allow-origin', `http://127.0.0.1:${port}`];
+const server = spawn(
+  process.execPath,
+  [main, 'serve', '--home', home, '--port', String(port), '--json', ...flags],
+  { stdio: ['ignore', 'pipe', 'inherit'] },
+);
+await once(server.stdout, 'data');
+try {
+  const long = [longCall('stdio'), longCall('HTTP')];
+  await conformance();
+  await inspector();
+  await Promise.all(long);
+} finally {
+  spawnSync(process.execPath, [main, 'shutdown', '--home', home]);
+  rmSync(home, { recursive: true, force: true });
+}
+const failed = results.filter(({ ok }) => !ok).length;
+process.stdout.write(`\n${results.length - failed} of ${results.length} passed\n`);
+process.exit(failed > 0 ? 1 : 0);
+
+function install() {
+  const stamp = join(folder, 'installed');
+  if (existsSync(stamp)) return;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"private":true}');
+  const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const done = spawnSync('npm', [...args, INSPECTOR, CONFORMANCE], {
+    cwd: folder,
+    stdio: 'inherit',
+  });
+  if (done.status !== 0) throw new Error('the Inspector and the suite could not be installed');
+  writeFileSync(stamp, '');
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port: free } = probe.address();
+      probe.close(() => resolve(free));
+    });
+  });
+}
+
+/** Without holding up the long calls. */
+async function run(name, ...args) {
+  const child = spawn(join(folder, 'node_modules', '.bin', name), args, { cwd: folder });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk) => (text += chunk));
+  const [code] = await once(child, 'close');
+  return { code, text };
+}
+
+async function conformance() {
+  const { text: list } = await run('conformance', 'list');
+  const section = list.split(/^Client scenarios/m)[0];
+  const all = Array.from(section.matchAll(/^\s+- (\S+)/gm), ([, name]) => name);
+  for (const scenario of scenarios) {
+    const { text } = await run('conformance', 'server', '--url', url, '--scenario', scenario);
+    const [, counts = 'no result'] = /^(Passed: .*)$/m.exec(text) ?? [];
+    note(`conformance ${scenario}`, /, 0 failed/.test(counts), counts);
+  }
+  const rest = all.filter((name) => !scenarios.includes(name));
+  const unknown = rest.filter((name) => !NEEDS_EXAMPLE.test(name) && !NOT_OFFERED.test(name));
+  const [absent, example] = [true, false].map((is) =>
+    rest.filter((name) => NOT_OFFERED.test(name) === is),
+  );
+  note(
+    'conformance: every other scenario is accounted for',
+    unknown.length === 0,
+    unknown.join(' '),
+  );
+  process.stdout.write(`      not offered by this server: ${absent.join(' ')}\n`);
+  process.stdout.write(`      need the suite's example server: ${example.join(' ')}\n`);
+}
+
+async function inspector() {
+  const over = {
+    stdio: [process.execPath, main, 'mcp', '--home', home],
+    HTTP: [url, '--transport', 'http'],
+  };
+  for (const [name, target] of Object.entries(over)) {
+    const ask = async (...args) =>
+      JSON.parse((await run('mcp-inspector', '--cli', ...target, ...args)).text);
+    const { tools } = await ask('--method', 'tools/list');
+    note(`inspector over ${name}: lists the tools`, tools.length === 7, `${tools.length} tools`);
+    const call = async (tool, ...given) => {
+      const words = given.flatMap((each) => ['--tool-arg', each]);
+      const { structuredContent: answer } = await ask(
+        '--method',
+        'tools/call',
+        '--tool-name',
+        tool,
+        ...words,
+      );
+      note(
+        `inspector over ${name}: calls ${tool}`,
+        answer?.success !== false,
+        JSON.stringify(answer)?.slice(0, 70),
+      );
+      return answer;
+    };
+    const started = await call(
+      'execute',
+      'command=echo hi; cat',
+      'run_in_background=true',
+      'stdin=true',
+    );
+    const id = started.background_process_id;
+    await call('process_list');
+    await call('process_wait', `process_ids=["${id}"]`, 'text=hi');
+    await call('process_write', `process_id=${id}`, 'text=there', 'wait_timeout=1s');
+    await call('process_output', `process_id=${id}`, 'wait_timeout=0s');
+    await call('process_search', `process_id=${id}`, 'pattern=hi');
+    await call('process_signal', `process_id=${id}`, 'signal=terminate');
+    const { resources } = await ask('--method', 'resources/list');
+    note(`inspector over ${name}: lists resources`, resources.length > 0, `${resources.length}`);
+  }
+}
+
+/** Longer than the minute that a client waits without a sign of life. */
+async function longCall(name) {
+  const transport =
+    name === 'stdio'
+      ? new StdioClientTransport({ command: process.execPath, args: [main, 'mcp', '--home', home] })
+      : new StreamableHTTPClientTransport(new URL(url));
+  const client = new Client({ name: 'long', version: '1' });
+  await client.connect(transport);
+  let signs = 0;
+  const startMs = performance.now();
+  const { structuredContent: answer } = await client.callTool(
+    {
+      name: 'execute',
+      arguments: { command: `sleep ${LONG_CALL_SECONDS}; echo over`, timeout: '5m' },
+    },
+    { onprogress: () => (signs += 1), resetTimeoutOnProgress: true },
+  );
+  const seconds = (performance.now() - startMs) / 1000;
+  const ok = answer.output === 'over\n' && seconds >= LONG_CALL_SECONDS && signs >= 10;
+  note(
+    `official client over ${name}: a call of ${seconds.toFixed(1)} s`,
+    ok,
+    `${signs} signs of progress`,
+  );
+  await client.close();
+}

@@ -1,0 +1,48 @@
+// Every route of the server: the one place where the dialects meet. They share a host, a clock and the rate of starts.
+
+import type { Clock } from '../base/clock.ts';
+import { coderRoutes } from './coder.ts';
+import { codexOptions, codexRoute } from './codex/codex.ts';
+import { mcpRoutes } from './mcp.ts';
+import { nativeRoutes, type NativeOptions } from './native.ts';
+import type { Route } from './router.ts';
+import { StartRate, type StartRateOptions } from './start-rate.ts';
+
+export interface DialectOptions {
+  readonly host: NativeOptions['host'];
+  readonly metrics: NativeOptions['metrics'];
+  readonly clock: Clock;
+  readonly report: (message: string) => void;
+  readonly home: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly maxBodyBytes: number;
+  readonly defaultDirectory?: string | undefined;
+  readonly heartbeatMs?: number | undefined;
+  readonly startRate?: StartRateOptions | undefined;
+  /** How long a codex session outlives its connection. */
+  readonly detachMs?: number | undefined;
+}
+
+export function openDialects(options: DialectOptions): { routes: Route[]; close(): Promise<void> } {
+  const { host, clock, report, home, env, metrics } = options;
+  const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
+  const startRate = new StartRate(clock, options.startRate);
+  const codex = codexOptions({
+    host,
+    clock,
+    home,
+    env,
+    report,
+    detachMs,
+    ...(defaultDirectory !== undefined && { cwd: defaultDirectory }),
+    countStart: (caller) => startRate.take(caller),
+  });
+  const mcp = mcpRoutes({ host, clock, startRate, defaultDirectory, heartbeatMs, report });
+  const routes = [
+    codexRoute('/codex', codex),
+    ...coderRoutes({ host, clock, startRate, defaultDirectory }),
+    ...nativeRoutes({ host, metrics, heartbeatMs, startRate, maxBodyBytes }),
+    ...mcp.routes,
+  ];
+  return { routes, close: () => mcp.close() };
+}

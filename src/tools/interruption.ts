@@ -1,0 +1,30 @@
+// Ending a process on behalf of a caller that is already gone: for a few seconds, by its id or by the key of its start.
+
+import { HoldfastError } from '../protocol/errors.ts';
+import type { ToolRoom } from './tool-room.ts';
+import { nowMs, pause } from './waiting.ts';
+
+const LONGEST_TRY_MS = 5000;
+const BETWEEN_TRIES_MS = 200;
+
+/** True when it was ended, or had ended by itself. Not to be found yet is not gone: its start may be on its way. */
+export async function endProcess(
+  room: ToolRoom,
+  { id, key }: { id?: string | undefined; key: string },
+): Promise<boolean> {
+  const untilMs = nowMs(room) + LONGEST_TRY_MS;
+  for (;;) {
+    try {
+      const known = id ?? (await room.api.list({ key })).processes[0]?.id;
+      if (known !== undefined) {
+        await room.api.signal({ id: known, signal: 'kill', by: room.settings.by });
+        return true;
+      }
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error;
+      if (error.code === 'not_running') return true;
+    }
+    if (nowMs(room) >= untilMs) return false;
+    await pause(room, BETWEEN_TRIES_MS);
+  }
+}

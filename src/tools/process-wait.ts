@@ -1,0 +1,87 @@
+// process_wait: one call that answers when something happens, instead of many that ask whether it has.
+
+import type { Met } from '../protocol/host-api.ts';
+import type { Condition } from '../protocol/operations.ts';
+import { printed, quiet } from './command-answer.ts';
+import { standingOf } from './ending.ts';
+import { joinNotes, notes } from './notes.ts';
+import { readOutput } from './output-reading.ts';
+import { durationOf, softly } from './tool-errors.ts';
+import type { ToolInput } from './tool-inputs.ts';
+import type { ToolOutput } from './tool-outputs.ts';
+import type { ToolCall, ToolRoom } from './tool-room.ts';
+import { nowMs, snapshot, waitAtMost } from './waiting.ts';
+
+type WaitAnswer = ToolOutput<'process_wait'>;
+type Waited = NonNullable<WaitAnswer['processes']>[number];
+
+const DEFAULT_WAIT_MS = 30_000;
+
+export async function processWait(
+  room: ToolRoom,
+  input: ToolInput<'process_wait'>,
+  call: ToolCall,
+): Promise<WaitAnswer> {
+  const conditions = conditionsOf(input);
+  const asked = durationOf('wait_timeout', input.wait_timeout, DEFAULT_WAIT_MS);
+  const waitMs = Math.min(asked, call.maxWaitMs ?? Infinity);
+  const ids = Array.from(new Set(input.process_ids));
+  return softly('wait for process', call.signal, async () => {
+    const startMs = nowMs(room);
+    const waits = ids.map((id) => ({ id, for: conditions }));
+    const { mode = 'first' } = input;
+    const { met } = await waitAtMost(room, { waits, mode }, waitMs, call);
+    const timedOut = met.length === 0 || (mode === 'all' && met.length < ids.length);
+    const shown = ids.filter((id) => timedOut || met.some((each) => each.id === id));
+    const share = Math.floor(room.settings.maxOutputBytes / shown.length);
+    const processes = await inTurn(shown, (id) =>
+      waited(room, id, { met: met.find((each) => each.id === id), maxBytes: share }),
+    );
+    const capped = timedOut && waitMs < asked;
+    return {
+      success: !timedOut,
+      ...(timedOut && { timed_out: true }),
+      waited_ms: Math.round(nowMs(room) - startMs),
+      processes,
+      ...joinNotes(capped && notes.capped, timedOut && notes.running),
+    };
+  });
+}
+
+/** The end of a process always ends the wait for it. */
+function conditionsOf({ text, pattern, port, silence }: ToolInput<'process_wait'>): Condition[] {
+  const forMs = silence === undefined ? undefined : durationOf('silence', silence, 0);
+  const wanted: Condition[] = [
+    ...(text === undefined ? [] : [{ kind: 'text' as const, text }]),
+    ...(pattern === undefined ? [] : [{ kind: 'pattern' as const, pattern }]),
+    ...(port === undefined ? [] : [{ kind: 'port' as const, port }]),
+    ...(forMs === undefined ? [] : [{ kind: 'silence' as const, forMs: Math.max(1, forMs) }]),
+  ];
+  return [...wanted, { kind: 'exit' }];
+}
+
+/** With what is new since the caller last read it. */
+async function waited(
+  room: ToolRoom,
+  id: string,
+  { met, maxBytes }: { met: Met | undefined; maxBytes: number },
+): Promise<Waited> {
+  const process = await snapshot(room, id);
+  const reading = await readOutput(room, process, { from: room.cursor.offset(id), maxBytes });
+  return {
+    process_id: id,
+    ...(met && (met.met ? { met: met.kind } : { impossible: true })),
+    ...(met?.line !== undefined && { line: met.line }),
+    ...(met?.port !== undefined && { port: met.port }),
+    ...standingOf(process),
+    ...printed(reading, process),
+    wall_duration_ms: Math.round(process.durationMs),
+    ...(!process.outcome && quiet(room, process)),
+  };
+}
+
+async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (const item of items) results.push(await work(item));
+  return results;
+}

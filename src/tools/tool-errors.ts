@@ -1,0 +1,33 @@
+// Errors of the tools. A tool error says that the call itself was wrong; whatever happens to a process is an answer.
+
+import { HoldfastError } from '../protocol/errors.ts';
+import { parseDuration } from './duration.ts';
+
+export class ToolError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ToolError';
+  }
+}
+
+export function durationOf(field: string, text: string | undefined, fallbackMs: number): number {
+  if (text === undefined) return fallbackMs;
+  const ms = parseDuration(text);
+  if (ms === undefined)
+    throw new ToolError(`invalid ${field} "${text}": not a duration such as "30s" or "1m30s"`);
+  return Math.max(0, ms);
+}
+
+/** What goes wrong with a process is told in the answer; a caller that gave up, and our own mistakes, are thrown. */
+export async function softly<T>(
+  doing: string,
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T | { success: false; error: string }> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || signal?.aborted === true) throw error;
+    return { success: false, error: `${doing}: ${error.message}` };
+  }
+}

@@ -1,0 +1,152 @@
+// The toolbox of one caller: takes a call by name, checks it, and answers. What a model did wrong is a tool error in
+// words; everything else is an answer.
+
+import * as v from 'valibot';
+import { systemClock, type Clock } from '../base/clock.ts';
+import type { Api } from '../client/api.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import { CallerCursor } from './caller-cursor.ts';
+import { execute } from './execute.ts';
+import { processList } from './process-list.ts';
+import { processOutput } from './process-output.ts';
+import { processSearch } from './process-search.ts';
+import { processSignal } from './process-signal.ts';
+import { processWait } from './process-wait.ts';
+import { processWrite } from './process-write.ts';
+import { ToolError } from './tool-errors.ts';
+import { toolInputs, type ToolInput, type ToolName } from './tool-inputs.ts';
+import type { ToolOutput } from './tool-outputs.ts';
+import type { ToolCall, ToolRoom, ToolSettings } from './tool-room.ts';
+
+export interface ToolboxOptions extends Partial<ToolSettings> {
+  /** The connection, or how it is made when it is first needed. */
+  readonly connection?: Api | (() => Promise<Api>) | undefined;
+  readonly clock?: Clock;
+  /** Told of every process that goes on in the background. */
+  readonly leftRunning?: (id: string) => void;
+}
+
+export type ToolAnswer =
+  | { readonly isError: false; readonly result: Readonly<Record<string, unknown>> }
+  /** The call was wrong, or the caller has no connection. */
+  | { readonly isError: true; readonly text: string };
+
+type Tools = {
+  readonly [Name in ToolName]: (
+    room: ToolRoom,
+    input: ToolInput<Name>,
+    call: ToolCall,
+  ) => Promise<ToolOutput<Name>>;
+};
+
+const tools: Tools = {
+  execute,
+  process_output: processOutput,
+  process_list: processList,
+  process_signal: processSignal,
+  process_wait: processWait,
+  process_write: processWrite,
+  process_search: processSearch,
+};
+
+const DEFAULT_OUTPUT_BYTES = 32_768;
+const LEAST_OUTPUT_BYTES = 512;
+/** Well below the minute after which most clients give up on a call that says nothing. */
+const PROGRESS_EVERY_MS = 5000;
+const DURATIONS = ['timeout', 'wait_timeout', 'silence'];
+
+export class Toolbox {
+  private readonly options: ToolboxOptions;
+  private readonly cursor = new CallerCursor();
+  private readonly settings: ToolSettings;
+  private connected: Promise<Api> | undefined;
+
+  constructor(options: ToolboxOptions) {
+    this.options = options;
+    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = options;
+    this.settings = {
+      progressEveryMs: PROGRESS_EVERY_MS,
+      by: 'tools',
+      ...definedOf(options),
+      maxOutputBytes: Math.max(LEAST_OUTPUT_BYTES, maxOutputBytes),
+    };
+  }
+
+  async call(name: string, given: unknown, call: ToolCall = {}): Promise<ToolAnswer> {
+    try {
+      if (!Object.hasOwn(tools, name)) throw new ToolError(`there is no tool "${name}"`);
+      const tool = tools[name as ToolName] as Tools['execute'];
+      const input = parseInput(name as ToolName, given) as ToolInput<'execute'>;
+      const result = await tool(await this.room(), input, call);
+      return { isError: false, result };
+    } catch (error) {
+      if (error instanceof ToolError) return { isError: true, text: error.message };
+      throw error;
+    }
+  }
+
+  /** The room that the tools of this caller work in. */
+  async room(): Promise<ToolRoom> {
+    const { clock = systemClock, leftRunning = () => undefined } = this.options;
+    const { cursor, settings } = this;
+    return { api: await this.api(), cursor, clock, settings, leftRunning };
+  }
+
+  private async api(): Promise<Api> {
+    const { connection } = this.options;
+    if (!connection) throw new ToolError('the connection to Holdfast is not configured');
+    if (typeof connection !== 'function') return connection;
+    try {
+      this.connected ??= connection();
+      return await this.connected;
+    } catch (error) {
+      this.connected = undefined;
+      throw new ToolError(error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+/** The tools as plain functions, for whoever brings an agent loop of their own. */
+export function toolFunctions(
+  toolbox: Toolbox,
+): Record<ToolName, (input: unknown, call?: ToolCall) => Promise<unknown>> {
+  const names = Object.keys(tools) as ToolName[];
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      async (input: unknown, call?: ToolCall) => {
+        const answer = await toolbox.call(name, input, call);
+        if (answer.isError) throw new HoldfastError('invalid_input', answer.text);
+        return answer.result;
+      },
+    ]),
+  ) as ReturnType<typeof toolFunctions>;
+}
+
+function parseInput(name: ToolName, given: unknown): unknown {
+  const input = withDurations(typeof given === 'object' && given !== null ? given : {});
+  const schema: v.GenericSchema = toolInputs[name];
+  const parsed = v.safeParse(schema, input, { abortEarly: true });
+  if (parsed.success) return parsed.output;
+  const [issue] = parsed.issues;
+  const field = v.getDotPath(issue) ?? '';
+  const value = (input as Record<string, unknown>)[field];
+  if (field === 'signal') throw new ToolError('signal must be "terminate" or "kill"');
+  if (value === undefined || value === '') throw new ToolError(`${field} is required`);
+  throw new ToolError(`${field}: ${issue.message}`);
+}
+
+/** Models send numbers of seconds, too. */
+function withDurations(given: object): object {
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [
+      name,
+      typeof value === 'number' && DURATIONS.includes(name) ? `${value}s` : (value as unknown),
+    ]),
+  );
+}
+
+function definedOf(options: ToolboxOptions): Partial<ToolSettings> {
+  const { connection: _c, clock: _k, leftRunning: _l, ...settings } = options;
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}

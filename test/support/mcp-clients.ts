@@ -1,0 +1,82 @@
+// Clients of MCP for tests, the official ones: over stdio with a program of its own, and over HTTP.
+
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { onCleanup, program, stopKeeper, temporaryFolder } from './hosts.ts';
+
+export interface Connected {
+  readonly client: Client;
+  /** Notifications, by their method, in the order in which they came. */
+  readonly told: { readonly method: string; readonly params: Record<string, unknown> }[];
+  /** The next notification of a method that is not yet in `told`. */
+  next(method: string): Promise<Record<string, unknown>>;
+}
+
+const main = program('../../dist/cli/main.js');
+
+/** `holdfast mcp` in a home of its own, with the local server that it starts. */
+export async function overStdio(
+  home: string,
+  ...args: string[]
+): Promise<Connected & { readonly transport: StdioClientTransport }> {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [main, 'mcp', '--home', home, ...args],
+    env: { ...(process.env as Record<string, string>), HOLDFAST_IDLE: '60s' },
+    stderr: 'inherit',
+  });
+  return { ...(await connected(transport)), transport };
+}
+
+export function homeForStdio(): string {
+  const home = temporaryFolder();
+  onCleanup(() => stopKeeper(home));
+  onCleanup(() => endServer(home));
+  return home;
+}
+
+export async function overHttp(
+  url: string,
+  headers: Record<string, string>,
+): Promise<Connected & { readonly transport: StreamableHTTPClientTransport }> {
+  const transport = new StreamableHTTPClientTransport(new URL('/mcp', url), {
+    requestInit: { headers },
+  });
+  return { ...(await connected(transport)), transport };
+}
+
+async function connected(transport: Parameters<Client['connect']>[0]): Promise<Connected> {
+  const client = new Client({ name: 'test', version: '1' });
+  const told: Connected['told'] = [];
+  let wake = (): void => undefined;
+  for (const method of [
+    'notifications/message',
+    'notifications/resources/updated',
+    'notifications/resources/list_changed',
+  ] as const) {
+    client.setNotificationHandler(method, ({ params }) => {
+      told.push({ method, params: { ...params } });
+      wake();
+    });
+  }
+  await client.connect(transport);
+  onCleanup(() => client.close());
+  return {
+    client,
+    told,
+    next: async (method) => {
+      const known = told.length;
+      for (;;) {
+        const found = told.slice(known).find((each) => each.method === method);
+        if (found) return found.params;
+        await new Promise<void>((resolve) => (wake = resolve));
+      }
+    },
+  };
+}
+
+/** Ends the server of a home, which belongs to nobody. */
+export async function endServer(home: string): Promise<void> {
+  const { endServer: end } = await import('../../src/cli/local-server.ts');
+  await end(home);
+}
