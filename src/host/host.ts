@@ -141,22 +141,43 @@ export class Host implements HostApi {
   }
 
   async write(owner: Owner, input: Params<'write'>): Promise<Results['write']> {
-    const { data = Buffer.alloc(0), eof = false, writeId, ...target } = this.params('write', input);
+    const params = this.params('write', input);
+    const { data = Buffer.alloc(0), eof = false, writeId, as, keys, ...target } = params;
     const process = this.find(owner, target);
-    const written = await process.write(Buffer.from(data), writeId);
+    const written = await process.write(Buffer.from(data), { writeId, as, keys });
     if (eof && !written.repeated) process.endInput();
     return written;
   }
 
   async resize(owner: Owner, input: Params<'resize'>): Promise<Results['resize']> {
     const params = this.params('resize', input);
-    this.find(owner, params).resize(params.size);
-    return {};
+    return { seq: this.find(owner, params).resize(params.size) };
+  }
+
+  async run(owner: Owner, input: Params<'run'>, signal?: AbortSignal): Promise<Results['run']> {
+    const params = this.params('run', input);
+    const { terminal } = this.find(owner, params);
+    return this.park(() => terminal.run(params, signal));
+  }
+
+  async runWait(
+    owner: Owner,
+    input: Params<'runWait'>,
+    signal?: AbortSignal,
+  ): Promise<Results['runWait']> {
+    const params = this.params('runWait', input);
+    const { terminal } = this.find(owner, params);
+    return this.park(() => terminal.runWait(params, signal));
+  }
+
+  async mark(owner: Owner, input: Params<'mark'>): Promise<Results['mark']> {
+    const params = this.params('mark', input);
+    return { seq: this.find(owner, params).terminal.mark(params.label) };
   }
 
   async signal(owner: Owner, input: Params<'signal'>): Promise<Results['signal']> {
-    const { signal, graceMs, by = owner, ...target } = this.params('signal', input);
-    return this.house.signal(this.find(owner, target), { signal, by, graceMs });
+    const { signal, graceMs, by = owner, reach, ...target } = this.params('signal', input);
+    return this.house.signal(this.find(owner, target), { signal, by, graceMs, reach });
   }
 
   async wait(owner: Owner, input: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']> {

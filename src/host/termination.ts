@@ -3,6 +3,7 @@
 
 import { constants } from 'node:os';
 import type { Clock } from '../base/clock.ts';
+import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { SignalResult, Survivor } from '../protocol/host-api.ts';
 import { waitUntil } from '../journal/wait-until.ts';
@@ -19,6 +20,7 @@ export interface SignalRequest {
   readonly signal: string;
   readonly by: string;
   readonly graceMs?: number | undefined;
+  readonly reach?: 'all' | 'foreground' | undefined;
 }
 
 /** Rounds of KILL: each catches what was forked while the one before was sent. */
@@ -33,6 +35,7 @@ export async function sendSignal(
   const { kin } = tools;
   const wanted = request.signal.toLowerCase();
   const name = wanted === 'terminate' ? 'SIGTERM' : signalName(request.signal);
+  if (request.reach === 'foreground') return signalForeground(process, name, request.by);
   const found = process.settled ? [] : await kin.find(process);
   if (found.length === 0 && !process.rootAlive) {
     kin.check(process);
@@ -58,6 +61,21 @@ export async function sendSignal(
   }
   const survivors = await killAll(process, tools);
   return { signalled, escapees, survivors, escalated: wanted === 'terminate' };
+}
+
+/** To the group that has the terminal, as Ctrl-C does: the shell behind it is not touched unless it has it itself. */
+function signalForeground(held: HeldProcess, name: NodeJS.Signals, by: string): SignalResult {
+  const group = held.foreground();
+  if (group === undefined) throw held.notRunning();
+  held.noteSignal(name, by, []);
+  try {
+    process.kill(-group, name);
+  } catch (error) {
+    // Its last member has just ended.
+    if (errnoOf(error) !== 'ESRCH') throw error;
+    return { signalled: [], escapees: [], survivors: [], escalated: false };
+  }
+  return { signalled: [group], escapees: [], survivors: [], escalated: false };
 }
 
 /** KILL until nothing is left, or until it is clear that something cannot be killed. */

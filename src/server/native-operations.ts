@@ -139,7 +139,7 @@ export const nativeOperations = {
     summary: 'Change the size of a terminal',
     query: query({}),
     body: v.strictObject(without(operations.resize)),
-    answer: answers.nothing,
+    answer: answers.numbered,
   },
   signal: {
     method: 'POST',
