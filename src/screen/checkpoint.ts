@@ -2,7 +2,8 @@
 // exactly as the one it was taken from would have: both screens with scrollback, cursor and saved cursor, attributes,
 // tabs, margins, modes, character sets.
 
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { deflateSync, inflateSync } from 'node:zlib';
+import type { Skipped } from './snapshot.ts';
 import { CELL_NUMBERS } from './xterm.ts';
 import type { Attributes, Charset, Extended, Line, ScreenBuffer, Xterm } from './xterm.ts';
 
@@ -15,6 +16,7 @@ interface Extra {
   readonly savedTitles: readonly string[];
   readonly links: readonly string[];
   readonly scrollback: number;
+  readonly skipped: readonly Skipped[];
 }
 
 interface SavedAttributes {
@@ -92,7 +94,7 @@ export function encodeCheckpoint({ terminal, inner }: Xterm, extra: Extra): Uint
   const length = Buffer.alloc(4);
   length.writeUInt32LE(head.length);
   const body = cells.map((part) => Buffer.from(part.buffer, part.byteOffset, part.byteLength));
-  return deflateRawSync(Buffer.concat([length, head, ...body]), { level: 1 });
+  return new Uint8Array(deflateSync(Buffer.concat([length, head, ...body]), { level: 1 }));
 }
 
 export interface DecodedCheckpoint {
@@ -103,9 +105,9 @@ export interface DecodedCheckpoint {
   into(xterm: Xterm): void;
 }
 
-/** Throws on anything that was not written by this very version. */
+/** Throws on anything that was not written, whole, by this very version. */
 export function decodeCheckpoint(bytes: Uint8Array): DecodedCheckpoint {
-  const raw = inflateRawSync(bytes);
+  const raw = inflateSync(bytes);
   const head = raw.readUInt32LE(0);
   const saved = JSON.parse(raw.toString('utf8', 4, 4 + head)) as Saved;
   if (saved.format !== FORMAT) throw new Error('This checkpoint is of another version.');

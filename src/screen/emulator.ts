@@ -8,7 +8,7 @@ import { decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
 import { guard, Links } from './guard.ts';
 import { readGrid } from './grid.ts';
 import type { Grid } from './grid.ts';
-import type { Cursor, CursorShape, Modes, MouseTracking } from './snapshot.ts';
+import type { Cursor, CursorShape, Modes, MouseTracking, Skipped } from './snapshot.ts';
 import { GROUND, openXterm } from './xterm.ts';
 import type { Xterm } from './xterm.ts';
 
@@ -94,14 +94,15 @@ export class Emulator {
   }
 
   /** Undefined between the bytes of a sequence or of a character: there, nothing but the bytes themselves say it all. */
-  checkpoint(): Uint8Array | undefined {
+  checkpoint(skipped: readonly Skipped[]): Uint8Array | undefined {
     if (this.partial || this.xterm.inner._inputHandler._parser.currentState !== GROUND)
       return undefined;
     const { title, savedTitles, scrollback } = this;
-    return encodeCheckpoint(this.xterm, { title, savedTitles, scrollback, links: this.links.all() });
+    const links = this.links.all();
+    return encodeCheckpoint(this.xterm, { title, savedTitles, links, scrollback, skipped });
   }
 
-  static restore(bytes: Uint8Array): Emulator {
+  static restore(bytes: Uint8Array): { emulator: Emulator; skipped: readonly Skipped[] } {
     const checkpoint = decodeCheckpoint(bytes);
     const { cols, rows, extra } = checkpoint;
     const emulator = new Emulator(cols, rows, extra.scrollback);
@@ -109,7 +110,7 @@ export class Emulator {
     emulator.savedTitles = [...extra.savedTitles];
     emulator.links.restore(extra.links);
     checkpoint.into(emulator.xterm);
-    return emulator;
+    return { emulator, skipped: extra.skipped };
   }
 
   dispose(): void {

@@ -5,37 +5,33 @@
 //   await screen.feed(events, { live: true });                    events of the journal as they come (output, resize …)
 //   await screen.advance();                                       or: read the source to its end and take all of it in
 //   const snapshot = await screen.snapshot({ scrollback: 100 });  now; { at: seq } for any earlier moment
-//   const result = await screen.wait({ text: 'ready' }, { timeoutMs: 5000 });
-//   encodeKeys(['C-c', 'Up'], (await screen.modes())), encodePaste, encodeMouse         keys.ts
-//   await pictures.png(snapshot, options), renderSvg, renderHtml                        pictures.ts, svg.ts, html.ts
-//   asciicast, recordings.gif / apng / video                                            asciicast.ts, recordings.ts
+//   const result = await screens.wait(screen, { text: 'ready' }, { timeoutMs: 5000 });
+//   new QueryWatch().asks(bytes)                                  queries.ts: is the terminal asked something in there?
+//   encodeKeys(['C-c', 'Up'], modes), encodePaste, encodeMouse    keys.ts
+//   await pictures.png(snapshot, options), renderSvg, renderHtml  pictures.ts, svg.ts, html.ts
+//   asciicast, recordings                                         asciicast.ts, recordings.ts
 //
 // A screen is a view of a journal: it is given events with their sequence numbers and knows nothing of hosts.
 
 import type { Clock } from '../base/clock.ts';
-import type { ProcessEvent } from '../protocol/event.ts';
 import type { TerminalSize } from '../protocol/process.ts';
-import type { Modes, Snapshot } from './snapshot.ts';
+import { MemoryCheckpoints } from './checkpoints.ts';
+import type { CheckpointStore } from './checkpoints.ts';
 import type { ScreenCondition, ScreenWait, ScreenWaitOptions } from './condition.ts';
+import { Emulators } from './emulators.ts';
+import { Patterns } from './patterns.ts';
+import type { EventSource } from './replica.ts';
+import { Screen } from './screen.ts';
+import { waitOnScreen } from './screen-wait.ts';
 
-/** Where a screen reads what it was not fed: to start, to look back, and after its worker had to be replaced. */
-export interface EventSource {
-  /** Pages of events behind `after`, in order, up to the end of what is there now (or to `upTo`, included). */
-  read(after: number, upTo?: number): AsyncIterable<readonly ProcessEvent[]>;
-}
-
-/** Where checkpoints are kept. What it answers may be old or missing; it only saves time. */
-export interface CheckpointStore {
-  save(seq: number, bytes: Uint8Array): void | Promise<void>;
-  /** The newest with a number of at most `seq`. */
-  nearest(
-    seq: number,
-  ): Checkpoint | undefined | Promise<Checkpoint | undefined>;
-}
-
-export interface Checkpoint {
-  readonly seq: number;
-  readonly bytes: Uint8Array;
+export interface ScreensOptions {
+  readonly clock: Clock;
+  /** Processor time for one job of the worker. */
+  readonly budgetMs?: number;
+  /** A screen that nobody uses for so long leaves the worker, keeping a checkpoint. */
+  readonly idleMs?: number;
+  /** More screens than this are not held in the worker at once. */
+  readonly maxLoaded?: number;
 }
 
 export interface ScreenOptions {
@@ -50,31 +46,80 @@ export interface ScreenOptions {
   readonly reply?: (bytes: Buffer) => void;
 }
 
-export interface ScreensOptions {
-  readonly clock: Clock;
-}
+const SCROLLBACK = 5000;
 
-export interface SnapshotOptions {
-  /** The screen as it was behind this event. */
-  readonly at?: number;
-  /** How many lines of scrollback; true for all. */
-  readonly scrollback?: number | boolean;
-}
+export class Screens {
+  private readonly clock: Clock;
+  private readonly emulators: Emulators;
+  private readonly patterns: Patterns;
+  private readonly idleMs: number;
+  private readonly maxLoaded: number;
+  /** Least recently used first. */
+  private readonly usedAtUs = new Map<Screen, number>();
+  private cancelSweep: (() => void) | undefined;
 
-export interface ScreenApi {
-  /** The last event that was fed. */
-  readonly seq: number;
-  /** Takes events in, in order; those up to `seq` are passed over. Resolves when the emulator has them: await it, and
-   *  no more than a page is ever waiting. `live` events may be answered through `reply`. */
-  feed(events: readonly ProcessEvent[], options?: { readonly live?: boolean }): Promise<void>;
-  /** Reads the source up to `upTo` or its end. Never answers queries. */
-  advance(upTo?: number): Promise<void>;
-  snapshot(options?: SnapshotOptions): Promise<Snapshot>;
-  modes(): Promise<Modes>;
-  wait(condition: ScreenCondition, options?: ScreenWaitOptions): Promise<ScreenWait>;
-  /** Called after each time the emulator has taken something in. */
-  onChange(listener: () => void): () => void;
-  /** Gives its memory back, keeping a checkpoint; the next use brings it back. */
-  rest(): Promise<void>;
-  close(): void;
+  constructor(options: ScreensOptions) {
+    const { clock, budgetMs } = options;
+    this.clock = clock;
+    this.emulators = new Emulators({ clock, ...(budgetMs !== undefined && { budgetMs }) });
+    this.patterns = new Patterns(clock);
+    this.idleMs = options.idleMs ?? 120_000;
+    this.maxLoaded = options.maxLoaded ?? 64;
+  }
+
+  /** Worker threads that were replaced, or left for want of work. */
+  get generation(): number {
+    return this.emulators.generation;
+  }
+
+  open(options: ScreenOptions): Screen {
+    const { size, source, reply } = options;
+    const screen: Screen = new Screen({
+      emulators: this.emulators,
+      source,
+      size,
+      scrollback: options.scrollback ?? SCROLLBACK,
+      checkpoints: options.checkpoints ?? new MemoryCheckpoints(),
+      reply,
+      used: () => this.used(screen),
+    });
+    return screen;
+  }
+
+  /** Looked at now and after each change, until it holds or the time is over. */
+  wait(
+    screen: Screen,
+    condition: ScreenCondition,
+    options: ScreenWaitOptions = {},
+  ): Promise<ScreenWait> {
+    const { clock, patterns } = this;
+    return waitOnScreen(screen, condition, options, { clock, patterns });
+  }
+
+  /** Resolves when every thread is gone. */
+  async close(): Promise<void> {
+    this.cancelSweep?.();
+    this.usedAtUs.clear();
+    await Promise.all([this.emulators.close(), this.patterns.close()]);
+  }
+
+  private used(screen: Screen): void {
+    this.usedAtUs.delete(screen);
+    this.usedAtUs.set(screen, this.clock.nowUs());
+    if (this.usedAtUs.size > this.maxLoaded) this.sweep();
+    this.cancelSweep ??= this.clock.after(this.idleMs, () => this.sweep());
+  }
+
+  private sweep(): void {
+    this.cancelSweep?.();
+    this.cancelSweep = undefined;
+    const oldest = this.clock.nowUs() - this.idleMs * 1000;
+    for (const [screen, at] of this.usedAtUs) {
+      if (at > oldest && this.usedAtUs.size <= this.maxLoaded) break;
+      this.usedAtUs.delete(screen);
+      // It only gives memory back; one that fails, or was closed meanwhile, has none or will fail where it is used.
+      screen.retire().catch(() => undefined);
+    }
+    if (this.usedAtUs.size > 0) this.cancelSweep = this.clock.after(this.idleMs, () => this.sweep());
+  }
 }
