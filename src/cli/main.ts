@@ -23,6 +23,11 @@ async function main(): Promise<number> {
   const raw = has(rest, '--raw');
   const out = new Output({ stdout: process.stdout, stderr: process.stderr, json, raw });
   leaveWhenNobodyReads(out);
+  if (name === 'tty') {
+    // Its commands have flags and envelopes of their own.
+    const { ttyMain } = await import('./tty/main.ts');
+    return ttyMain(rest, { env: process.env, cwd: process.cwd(), program: 'holdfast tty' });
+  }
   try {
     const command = await find();
     const answer = await perform(command, out);
