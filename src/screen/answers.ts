@@ -15,7 +15,7 @@ const BACKGROUND = 257;
 const CURSOR = 258;
 const COLOUR_CODES: Readonly<Record<number, number>> = { [FOREGROUND]: 10, [BACKGROUND]: 11, [CURSOR]: 12 };
 /** Of one cell, for programs that ask in pixels. */
-const CELL_PIXELS = { width: 9, height: 18 } as const;
+const CELL_PIXELS = { width: 9, height: 17 } as const;
 
 export class Answers {
   private readonly parser: Parser;

@@ -76,6 +76,11 @@ export class Emulator {
     this.xterm.terminal.resize(...within(cols, rows));
   }
 
+  /** The program is in the middle of an update that it wants shown as one. */
+  get isUpdating(): boolean {
+    return this.xterm.inner.coreService.decPrivateModes['synchronizedOutput'] === true;
+  }
+
   /** What a program asked for since this was last called. */
   takeAnswers(): string[] {
     return this.answers.take();

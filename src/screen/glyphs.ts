@@ -20,7 +20,7 @@ export interface Metrics {
   readonly line: number;
 }
 
-/** Of a letter at scale 1, in pixels: the cell then is 9 by 18. */
+/** Of a letter at scale 1, in pixels: the cell then is 9 by 17. */
 const FONT_SIZE = 15;
 const FACES = ['', '-Bold', '-Oblique', '-BoldOblique'] as const;
 const BOLD = 1;

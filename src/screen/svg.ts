@@ -6,7 +6,7 @@ import type { PictureOptions } from './pictures.ts';
 import type { Snapshot } from './snapshot.ts';
 import { hexOf, themes } from './theme.ts';
 
-const CELL = { width: 9, height: 18, baseline: 14, fontSize: 15 } as const;
+const CELL = { width: 9, height: 17, baseline: 14, fontSize: 15 } as const;
 const FONTS = "'DejaVu Sans Mono', Menlo, Consolas, monospace";
 
 export function renderSvg(snapshot: Snapshot, options: PictureOptions = {}): string {
