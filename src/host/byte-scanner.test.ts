@@ -158,6 +158,22 @@ describe('a sentinel in the output', () => {
     );
   });
 
+  it('[TM2] two at once are told apart, though their echoes begin alike', () => {
+    const told: string[] = [];
+    const passed: Buffer[] = [];
+    const scanner = new ByteScanner((bytes) => passed.push(Buffer.from(bytes)));
+    const both = ['one', 'two'].map(
+      (name) => new Sentinel((status) => told.push(`${name}${status}`)),
+    );
+    for (const { string, echo } of both) scanner.patterns.add(string).add(echo);
+    const typed = both.map(({ line }) => `${line.trimStart()}\r\n`).join('');
+    const printed = both.map(({ token }, index) => `\x1b_${token};${index}\x1b\\`).join('');
+    for (const byte of Buffer.from(`${typed}a${printed}b`)) scanner.push(Buffer.of(byte));
+    scanner.end();
+    expect(Buffer.concat(passed).toString()).toBe('\r\n\r\nab');
+    expect(told).toEqual(['one0', 'two1']);
+  });
+
   it('[TM2] [TM17] a text that only begins like its echo passes whole: armed, it harms no later output', () => {
     const seen: { statuses: { status: number; at: number }[] } = { statuses: [] };
     const into: { sentinel?: Sentinel } = {};

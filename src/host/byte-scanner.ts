@@ -26,22 +26,22 @@ export class ByteScanner {
     this.held = undefined;
     let passed = 0;
     for (let from = 0; from < data.length;) {
-      const [at, pattern] = this.next(data, from);
-      if (!pattern) break;
-      const length = pattern.match(data, at);
-      if (length === undefined) {
+      const at = this.next(data, from);
+      if (at < 0) break;
+      const found = this.at(data, at);
+      if (found === undefined) {
         from = at + 1;
         continue;
       }
       if (at > passed) this.pass(data.subarray(passed, at));
       passed = at;
-      if (length === 'more') {
+      if (found === 'more') {
         // Copied: what was pushed is only lent.
         this.held = Buffer.from(data.subarray(at));
         return;
       }
-      pattern.found(data.subarray(at, at + length));
-      passed = from = at + length;
+      found.pattern.found(data.subarray(at, at + found.length));
+      passed = from = at + found.length;
     }
     if (passed < data.length) this.pass(data.subarray(passed));
   }
@@ -53,16 +53,25 @@ export class ByteScanner {
     if (held) this.pass(held);
   }
 
-  private next(data: Buffer, from: number): [number, Pattern | undefined] {
-    let first = data.length;
-    let found: Pattern | undefined;
+  private next(data: Buffer, from: number): number {
+    let first = -1;
     for (const pattern of this.patterns) {
       const at = pattern.find(data, from);
-      if (at < 0 || at >= first) continue;
-      first = at;
-      found = pattern;
+      if (at >= 0 && (first < 0 || at < first)) first = at;
     }
-    return [first, found];
+    return first;
+  }
+
+  /** Several patterns may begin alike: the one that is there, else one that may still be. */
+  private at(data: Buffer, at: number): { pattern: Pattern; length: number } | 'more' | undefined {
+    let more = false;
+    for (const pattern of this.patterns) {
+      if (pattern.find(data, at) !== at) continue;
+      const length = pattern.match(data, at);
+      if (typeof length === 'number') return { pattern, length };
+      more ||= length === 'more';
+    }
+    return more ? 'more' : undefined;
   }
 }
 

@@ -146,12 +146,14 @@ export class Host implements HostApi {
     const process = this.find(owner, target);
     const written = await process.write(Buffer.from(data), { writeId, as, keys });
     if (eof && !written.repeated) process.endInput();
+    await recorded(process, written.seq);
     return written;
   }
 
   async resize(owner: Owner, input: Params<'resize'>): Promise<Results['resize']> {
     const params = this.params('resize', input);
-    return { seq: this.find(owner, params).resize(params.size) };
+    const process = this.find(owner, params);
+    return recorded(process, process.resize(params.size));
   }
 
   async run(owner: Owner, input: Params<'run'>, signal?: AbortSignal): Promise<Results['run']> {
@@ -172,7 +174,8 @@ export class Host implements HostApi {
 
   async mark(owner: Owner, input: Params<'mark'>): Promise<Results['mark']> {
     const params = this.params('mark', input);
-    return { seq: this.find(owner, params).terminal.mark(params.label) };
+    const process = this.find(owner, params);
+    return recorded(process, process.terminal.mark(params.label));
   }
 
   async signal(owner: Owner, input: Params<'signal'>): Promise<Results['signal']> {
@@ -285,6 +288,12 @@ export class Host implements HostApi {
     this.parkedWaits -= 1;
     throw error;
   };
+}
+
+/** The number of an event, told when it can be read. */
+async function recorded({ journal }: HeldProcess, seq: number): Promise<{ seq: number }> {
+  if (journal instanceof Journal && journal.visibleSeq < seq) await journal.visible();
+  return { seq };
 }
 
 export type { HostOptions };

@@ -43,6 +43,11 @@ export class Prompt {
     return this.state === 'ready';
   }
 
+  /** What is typed now is for the shell. */
+  get near(): boolean {
+    return this.state === 'ready' || this.state === 'ended' || this.state === 'settling';
+  }
+
   get drawing(): boolean {
     return this.state === 'ended';
   }

@@ -63,7 +63,7 @@ export class Runs {
 
   /** The shell waits for a command: what is typed now is no secret, though it is not echoed by the terminal. */
   get atPrompt(): boolean {
-    return this.prompt.ready;
+    return this.prompt.near;
   }
 
   /** Types a command and waits for its end. A name that is known is waited for again. */

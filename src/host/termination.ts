@@ -26,6 +26,8 @@ export interface SignalRequest {
 /** Rounds of KILL: each catches what was forked while the one before was sent. */
 const KILL_ROUNDS = 50;
 const ROUND_MS = 100;
+/** What ends by TERM has mostly done so by then. */
+const HANG_UP_AFTER_MS = 100;
 
 export async function sendSignal(
   process: HeldProcess,
@@ -52,7 +54,9 @@ export async function sendSignal(
   if (wanted === 'terminate') {
     // A stopped process would sit on the TERM until someone continues it.
     kin.signal(process, found, 'SIGCONT');
-    await settled(process, request.graceMs ?? tools.graceMs, tools);
+    const graceMs = request.graceMs ?? tools.graceMs;
+    await hangUp(process, request.by, graceMs, tools);
+    await settled(process, graceMs, tools);
     // Looked for once more, thoroughly: what is answered is what was seen.
     if (!process.rootAlive && (await kin.find(process)).length === 0) {
       return { signalled, escapees, survivors: [], escalated: false };
@@ -76,6 +80,20 @@ function signalForeground(held: HeldProcess, name: NodeJS.Signals, by: string): 
     return { signalled: [], escapees: [], survivors: [], escalated: false };
   }
   return { signalled: [group], escapees: [], survivors: [], escalated: false };
+}
+
+/** An interactive shell ignores TERM; it ends when its terminal hangs up. */
+async function hangUp(
+  process: HeldProcess,
+  by: string,
+  graceMs: number,
+  tools: TerminationTools,
+): Promise<void> {
+  if (process.facts.streams !== 'pty') return;
+  await settled(process, Math.min(HANG_UP_AFTER_MS, graceMs), tools);
+  if (!process.rootAlive || graceMs <= HANG_UP_AFTER_MS) return;
+  process.noteSignal('SIGHUP', by, []);
+  tools.kin.signal(process, await tools.kin.find(process), 'SIGHUP');
 }
 
 /** KILL until nothing is left, or until it is clear that something cannot be killed. */

@@ -128,7 +128,7 @@ class Watch {
   }
 
   private async untilRoused(stillInMs: number | undefined): Promise<void> {
-    if (this.changed || this.overdue) return;
+    if (this.changed || this.overdue || this.options.signal?.aborted === true) return;
     let cancel: (() => void) | undefined;
     await new Promise<void>((resolve) => {
       this.wake = resolve;

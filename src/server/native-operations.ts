@@ -4,6 +4,7 @@
 import * as v from 'valibot';
 import { operations } from '../protocol/operations.ts';
 import { answers } from './native-shapes.ts';
+import { terminalOperations } from './terminals/terminal-operations.ts';
 
 /** The owner may be named in the query as well as in the header, for tools that cannot send one. */
 const owner = v.optional(v.string());
@@ -165,6 +166,7 @@ export const nativeOperations = {
     query: query({}),
     answer: answers.ports,
   },
+  ...terminalOperations,
   completions: {
     method: 'GET',
     path: '/v1/completions',

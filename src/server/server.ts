@@ -20,6 +20,7 @@ import { Router, type Route } from './router.ts';
 import { takeServerLock } from './server-lock.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
+import { Terminals } from './terminals/terminals.ts';
 import { Tokens } from './tokens.ts';
 
 export interface ServerOptions {
@@ -115,7 +116,10 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   held.add(() => host.close());
   const { keeper } = await host.link();
   const metrics = new Metrics();
-  const router = new Router(routesOf(options, { host, clock, metrics }));
+  const terminals = new Terminals(host, clock);
+  held.add(() => terminals.close());
+  const router = new Router(routesOf(options, { host, clock, metrics, terminals }));
+  await terminals.attendAll();
   const hosts = new Set<string>();
   const policy: GatePolicy = {
     hosts,
@@ -163,14 +167,19 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
 }
 
 function routesOf(
-  { defaultDirectory, heartbeatMs, startRate }: ServerOptions,
-  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics'>,
+  { defaultDirectory, heartbeatMs, startRate, env }: ServerOptions,
+  parts: Pick<NativeOptions, 'host' | 'clock' | 'metrics' | 'terminals'>,
 ): Route[] {
   const { host, clock } = parts;
   const rate = new StartRate(clock, startRate);
   return [
     ...coderRoutes({ host, clock, startRate: rate, defaultDirectory }),
-    ...nativeRoutes({ ...parts, heartbeatMs, startRate: rate }),
+    ...nativeRoutes({
+      ...parts,
+      shell: env['SHELL'] || '/bin/sh',
+      heartbeatMs,
+      startRate: rate,
+    }),
   ];
 }
 

@@ -8,6 +8,7 @@ import type { Missed } from '../../src/protocol/host-api.ts';
 import { Metrics } from '../../src/server/metrics.ts';
 import { nativeRoutes } from '../../src/server/native.ts';
 import type { NativeEvent } from '../../src/server/native-events.ts';
+import { Terminals } from '../../src/server/terminals/terminals.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
 import { openDoor, serve, type Served } from '../support/coder-client.ts';
 import { eventData, NativeClient, outputOf, type Frame } from '../support/native-client.ts';
@@ -132,6 +133,8 @@ describe('following a process', () => {
       clock,
       metrics: new Metrics(),
       startRate: new StartRate(clock),
+      terminals: new Terminals(host, clock),
+      shell: '/bin/sh',
     });
     const { door, port } = await openDoor(routes);
     const sockets: Socket[] = [];

@@ -2,6 +2,7 @@
 
 import { accessSync, constants } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
+import type { HostApi, SignalResult } from '../../protocol/host-api.ts';
 import { decodeRecords } from '../../protocol/record.ts';
 import type { StartSpec } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
@@ -189,9 +190,7 @@ export const destroy: TtyCommand = {
     const host = await call.host();
     let survivors: readonly unknown[] = [];
     if (!process.settled) {
-      const signal = call.flag('force') ? 'KILL' : 'terminate';
-      const params = { id: process.id, signal, by: 'destroy', graceMs: DESTROY_GRACE_MS };
-      const ended = await host.signal(process.owner, params).catch(ignoreEnded);
+      const ended = await end(host, process, call.flag('force')).catch(ignoreEnded);
       survivors = ended?.survivors ?? [];
       await host.wait(process.owner, { waits: [{ id: process.id, for: [{ kind: 'exit' }] }] });
     }
@@ -204,7 +203,21 @@ export const destroy: TtyCommand = {
   },
 };
 
-/** An interactive shell ignores TERM: the hang-up that follows from closing is not waited for as long as elsewhere. */
+/** An interactive shell ignores TERM and ends by a hang-up: that comes first, the rest for whoever ignores it. */
+async function end(
+  host: HostApi,
+  { owner, id }: ProcessInfo,
+  force: boolean,
+): Promise<SignalResult> {
+  const by = 'destroy';
+  if (force) return host.signal(owner, { id, signal: 'KILL', by });
+  await host.signal(owner, { id, signal: 'HUP', by });
+  const settled = [{ id, for: [{ kind: 'settled' as const }] }];
+  await host.wait(owner, { waits: settled, timeoutMs: HANG_UP_MS });
+  return host.signal(owner, { id, signal: 'terminate', by, graceMs: DESTROY_GRACE_MS });
+}
+
+const HANG_UP_MS = 500;
 const DESTROY_GRACE_MS = 1000;
 
 function ignoreEnded(error: unknown): undefined {

@@ -9,6 +9,7 @@ import { decodeRecords } from '../../protocol/record.ts';
 import type { RunResult } from '../../protocol/run.ts';
 import type { ScreenCondition, ScreenWait, ScreenWaitOptions } from '../../screen/condition.ts';
 import { encodeKeys, encodePaste } from '../../screen/keys.ts';
+import { QueryWatch } from '../../screen/queries.ts';
 import type { Screen, SnapshotOptions } from '../../screen/screen.ts';
 import type { Screens } from '../../screen/screens.ts';
 import type { Modes, Snapshot } from '../../screen/snapshot.ts';
@@ -17,8 +18,15 @@ import { terminalSource } from './terminal-source.ts';
 export interface SessionOptions {
   readonly host: HostApi;
   readonly screens: () => Promise<Screens>;
-  /** Whether this view answers what programs ask the terminal. One view at a time may. */
+  /** Whether this view answers what programs ask the terminal, for as long as they run. One view at a time may. */
   readonly answers: boolean;
+}
+
+export interface Watched {
+  readonly screen: Screen;
+  /** Resolves when nothing more will come. */
+  readonly over: Promise<void>;
+  readonly release: () => void;
 }
 
 interface Opened {
@@ -39,6 +47,7 @@ export class TerminalSession {
   private opened: Promise<Opened> | undefined;
   private watchers = 0;
   private following: Promise<void> | undefined;
+  private readonly reading = new Reading();
   private readonly stop = new AbortController();
 
   constructor(process: ProcessInfo, firstSize: TerminalSize, options: SessionOptions) {
@@ -100,7 +109,7 @@ export class TerminalSession {
     condition: ScreenCondition,
     options: ScreenWaitOptions,
   ): Promise<ScreenWait & { readonly ended?: true }> {
-    const { screen, release } = await this.watch();
+    const { screen, release, over: programOver } = await this.watch();
     const over = new AbortController();
     const { signal } = options;
     const giveUp = (): void => over.abort();
@@ -108,7 +117,7 @@ export class TerminalSession {
     try {
       const { screens } = await (this.opened ??= this.open());
       let ended = false;
-      void this.following?.then(() => {
+      void programOver.then(() => {
         ended = true;
         over.abort();
       }, giveUp);
@@ -126,11 +135,17 @@ export class TerminalSession {
   }
 
   /** Keeps the screen current for somebody; the answer ends that. */
-  async watch(): Promise<{ readonly screen: Screen; readonly release: () => void }> {
-    const screen = await this.current();
+  async watch(): Promise<Watched> {
     this.watchers += 1;
-    this.following ??= this.follow(screen);
-    return { screen, release: () => (this.watchers -= 1) };
+    const over = this.attend();
+    const screen = await this.current();
+    return { screen, over, release: () => (this.watchers -= 1) };
+  }
+
+  /** Reads along, so that what the program asks its terminal is answered even while nobody looks. */
+  attend(): Promise<void> {
+    this.following ??= this.follow();
+    return this.following;
   }
 
   async close(): Promise<void> {
@@ -147,19 +162,11 @@ export class TerminalSession {
   private async current(): Promise<Screen> {
     this.opened ??= this.open();
     const { screen } = await this.opened;
-    // Whoever follows answers what the program asks; what is read behind its back would stay unanswered.
-    if (this.following) await this.caughtUp(screen);
-    else await screen.advance();
-    return screen;
-  }
-
-  private async caughtUp(screen: Screen): Promise<void> {
     const { seq } = await this.info();
-    if (screen.seq >= seq) return;
-    const { promise, stop } = nextSeq(screen, seq);
-    await Promise.race([promise, this.following]);
-    stop();
-    await screen.advance(seq);
+    // Whoever follows answers what the program asks; what is taken in behind its back would stay unanswered.
+    if (this.following) await Promise.race([this.reading.reaches(seq), this.following]);
+    await screen.advance();
+    return screen;
   }
 
   private async open(): Promise<Opened> {
@@ -182,22 +189,59 @@ export class TerminalSession {
     }
   }
 
-  private async follow(screen: Screen): Promise<void> {
+  private async follow(): Promise<void> {
+    const queries = new QueryWatch();
+    const { signal } = this.stop;
     try {
-      while (this.watchers > 0) {
-        const after = screen.seq;
-        const params = { id: this.id, after, waitMs: FOLLOW_MS };
-        const page = await this.host.read(this.owner, params, this.stop.signal);
-        await screen.feed(Array.from(decodeRecords(page.records)), { live: true });
+      for (let after = await this.begin(); this.watchers > 0 || this.options.answers;) {
+        const page = await this.host.read(
+          this.owner,
+          { id: this.id, after, waitMs: FOLLOW_MS },
+          signal,
+        );
+        const events = Array.from(decodeRecords(page.records));
+        const asked = events.some((event) => event.kind === 'output' && queries.asks(event.data));
+        if (this.watchers > 0 || asked)
+          await (await this.opened)?.screen.feed(events, { live: true });
+        after = page.nextAfter;
+        this.reading.at(after);
         if (page.end) return;
-        // What can no longer be read is passed over.
-        if (screen.seq === after && page.nextAfter > after) await screen.advance();
       }
     } catch (error) {
-      if (!this.stop.signal.aborted) throw error;
+      // Its process was removed, or the server goes down: there is nothing to follow any more.
+      if (!signal.aborted && !(error instanceof HoldfastError)) throw error;
     } finally {
       this.following = undefined;
     }
+  }
+
+  /** From what is there now on; what was asked before has been waited for in vain already. */
+  private async begin(): Promise<number> {
+    this.opened ??= this.open();
+    const { screen } = await this.opened;
+    const seq = Math.max(screen.seq, (await this.info()).seq);
+    this.reading.at(seq);
+    return seq;
+  }
+}
+
+/** How far somebody has read, for those who wait for it. */
+class Reading {
+  private seq = 0;
+  private waiting: { readonly seq: number; readonly reached: () => void }[] = [];
+
+  reaches(seq: number): Promise<void> | undefined {
+    if (this.seq >= seq) return undefined;
+    return new Promise((reached) => this.waiting.push({ seq, reached }));
+  }
+
+  at(seq: number): void {
+    this.seq = seq;
+    this.waiting = this.waiting.filter((each) => {
+      if (each.seq > seq) return true;
+      each.reached();
+      return false;
+    });
   }
 }
 
@@ -215,15 +259,4 @@ export async function openSession(
   const started = first?.kind === 'started' ? first.body : undefined;
   const size = (started?.['size'] as TerminalSize | undefined) ?? process.size;
   return new TerminalSession(process, size, options);
-}
-
-function nextSeq(screen: Screen, seq: number): { promise: Promise<void>; stop: () => void } {
-  let stop = (): void => undefined;
-  const promise = new Promise<void>((resolve) => {
-    stop = screen.onChange(() => {
-      if (screen.seq >= seq) resolve();
-    });
-    if (screen.seq >= seq) resolve();
-  });
-  return { promise, stop: () => stop() };
 }
