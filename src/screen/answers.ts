@@ -13,7 +13,11 @@ const ASKS_COLOUR = 0;
 const FOREGROUND = 256;
 const BACKGROUND = 257;
 const CURSOR = 258;
-const COLOUR_CODES: Readonly<Record<number, number>> = { [FOREGROUND]: 10, [BACKGROUND]: 11, [CURSOR]: 12 };
+const COLOUR_CODES: Readonly<Record<number, number>> = {
+  [FOREGROUND]: 10,
+  [BACKGROUND]: 11,
+  [CURSOR]: 12,
+};
 /** Of one cell, for programs that ask in pixels. */
 const CELL_PIXELS = { width: 9, height: 17 } as const;
 
@@ -81,6 +85,10 @@ function colour(index: number): string {
       ? palette[index]
       : { [FOREGROUND]: foreground, [BACKGROUND]: background, [CURSOR]: cursor }[index];
   if (value === undefined) return '';
-  const [red, green, blue] = [1, 3, 5].map((at) => hexOf(value).slice(at, at + 2).repeat(2));
+  const [red, green, blue] = [1, 3, 5].map((at) =>
+    hexOf(value)
+      .slice(at, at + 2)
+      .repeat(2),
+  );
   return `\x1b]${code === undefined ? `4;${index}` : code};rgb:${red}/${green}/${blue}`;
 }

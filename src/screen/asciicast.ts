@@ -86,12 +86,17 @@ class CastWriter {
     const atMs = this.timeline.at(event.atUs);
     this.lastMs = atMs;
     if (event.kind === 'output') return this.text(atMs, 'o', this.output.push(event.data));
-    if (event.kind === 'resize') return this.line(atMs, 'r', `${event.body.cols}x${event.body.rows}`);
+    if (event.kind === 'resize')
+      return this.line(atMs, 'r', `${event.body.cols}x${event.body.rows}`);
     if (event.kind === 'note') {
       const label = this.options.markOf?.(event.body);
       return label === undefined ? '' : this.line(atMs, 'm', label);
     }
-    if (event.kind === 'input' && this.options.includeInput === true && event.body.data !== undefined)
+    if (
+      event.kind === 'input' &&
+      this.options.includeInput === true &&
+      event.body.data !== undefined
+    )
       return this.text(atMs, 'i', this.input.push(Buffer.from(event.body.data, 'base64')));
     if (event.kind === 'exited' && this.options.version === 3 && event.body.outcome.kind === 'exit')
       return this.line(atMs, 'x', String(event.body.outcome.code));

@@ -4,7 +4,7 @@
 
 import { deflateSync, inflateSync } from 'node:zlib';
 import type { Skipped } from './snapshot.ts';
-import { CELL_NUMBERS } from './xterm.ts';
+import { CELL_NUMBERS, COMBINED } from './xterm.ts';
 import type { Attributes, Charset, Extended, Line, ScreenBuffer, Xterm } from './xterm.ts';
 
 /** Changes with everything that is written here, with the emulator's version and with the guard's limits. */
@@ -80,7 +80,7 @@ export function encodeCheckpoint({ terminal, inner }: Xterm, extra: Extra): Uint
     alt: saveBuffer(alt, cells),
     onAlt: active === alt,
     attributes: saveAttributes(input._curAttrData),
-    charset: charsets.charset,
+    charset: charsets.charset ?? null,
     glevel: charsets.glevel,
     charsets: Array.from(charsets._charsets, (charset) => charset ?? null),
     cursorHidden: coreService.isCursorHidden,
@@ -112,7 +112,9 @@ export function decodeCheckpoint(bytes: Uint8Array): DecodedCheckpoint {
   const saved = JSON.parse(raw.toString('utf8', 4, 4 + head)) as Saved;
   if (saved.format !== FORMAT) throw new Error('This checkpoint is of another version.');
   // Aligned copy: an array of 32-bit numbers cannot begin anywhere.
-  const cells = new Uint32Array(raw.buffer.slice(raw.byteOffset + 4 + head, raw.byteOffset + raw.length));
+  const cells = new Uint32Array(
+    raw.buffer.slice(raw.byteOffset + 4 + head, raw.byteOffset + raw.length),
+  );
   const { cols, rows, extra } = saved;
   return { cols, rows, extra, into: (xterm) => restore(xterm, saved, cells) };
 }
@@ -148,13 +150,17 @@ function saveBuffer(buffer: ScreenBuffer, cells: Uint32Array[]): SavedBuffer {
   return {
     lines,
     place: { ydisp, ybase, x, y, scrollTop, scrollBottom, savedX, savedY },
-    tabs: Object.keys(buffer.tabs).filter((col) => buffer.tabs[Number(col)] === true).map(Number),
+    tabs: Object.keys(buffer.tabs)
+      .filter((col) => buffer.tabs[Number(col)] === true)
+      .map(Number),
     savedAttributes: saveAttributes(buffer.savedCurAttrData),
-    savedCharset: buffer.savedCharset,
+    savedCharset: buffer.savedCharset ?? null,
   };
 }
 
 const EMPTY_CONTENT = 1 << 22;
+/** In the background's number: the cell has an underline of some kind, or a link. */
+const EXTENDED = 0x10000000;
 
 function usedCells(line: Line): number {
   const data = line._data;
@@ -167,9 +173,13 @@ function usedCells(line: Line): number {
 }
 
 function saveLine(line: Line, cells: number): SavedLine {
-  const within = ([col]: [string, unknown]): boolean => Number(col) < cells;
-  const combined = Object.entries(line._combined).filter(within);
-  const extended = Object.entries(line._extendedAttrs).filter(within);
+  // What an earlier content of a cell left behind is never read again.
+  const flagged =
+    (at: number, flag: number) =>
+    ([col]: [string, unknown]) =>
+      Number(col) < cells && ((line._data[Number(col) * CELL_NUMBERS + at] ?? 0) & flag) !== 0;
+  const combined = Object.entries(line._combined).filter(flagged(0, COMBINED));
+  const extended = Object.entries(line._extendedAttrs).filter(flagged(2, EXTENDED));
   return {
     cells,
     length: line.length,

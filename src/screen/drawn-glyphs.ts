@@ -61,7 +61,8 @@ class Pen {
 
   /** Edges are brought to whole pixels, so that neighbours meet. */
   rect(x0: number, y0: number, x1: number, y1: number, alpha = 255): void {
-    const clamp = (value: number, most: number): number => Math.min(Math.max(Math.round(value), 0), most);
+    const clamp = (value: number, most: number): number =>
+      Math.min(Math.max(Math.round(value), 0), most);
     for (let y = clamp(y0, this.height); y < clamp(y1, this.height); y += 1) {
       const [from, to] = [clamp(x0, this.width), clamp(x1, this.width)];
       if (to > from) this.alpha.fill(alpha, y * this.width + from, y * this.width + to);
@@ -81,7 +82,10 @@ class Pen {
         const after = points[Math.min(points.length - 1, n + 1)] ?? point;
         const length = Math.hypot(after.x - before.x, after.y - before.y) || 1;
         const reach = (side * thickness) / 2 / length;
-        return [point.x - (after.y - before.y) * reach, point.y + (after.x - before.x) * reach] as const;
+        return [
+          point.x - (after.y - before.y) * reach,
+          point.y + (after.x - before.x) * reach,
+        ] as const;
       }),
     );
     this.polygon(...(sides[0] ?? []), ...(sides[1] ?? []).toReversed());
@@ -93,7 +97,8 @@ class Pen {
     return {
       width,
       height,
-      alpha: drawn === undefined ? alpha : alpha.map((value, at) => Math.max(value, drawn[at] ?? 0)),
+      alpha:
+        drawn === undefined ? alpha : alpha.map((value, at) => Math.max(value, drawn[at] ?? 0)),
     };
   }
 }
@@ -170,7 +175,8 @@ function drawArc(pen: Pen, which: number): void {
   const cy = Math.floor((height - light) / 2) + light / 2;
   const right = which === 0 || which === 3;
   const down = which === 0 || which === 1;
-  const radius = Math.min(width, height) / 2;
+  // A pixel less than would reach the edge: there it must be as straight as what it meets.
+  const radius = Math.min(width, height) / 2 - 1;
   const [sx, sy] = [right ? 1 : -1, down ? 1 : -1];
   const points: Point[] = [{ x: cx, y: down ? height : 0 }];
   for (let step = 0; step <= 16; step += 1) {
@@ -186,8 +192,22 @@ function drawArc(pen: Pen, which: number): void {
 
 function drawDiagonals(pen: Pen, which: number): void {
   const { width, height, light } = pen;
-  if (which !== 2) pen.stroke([{ x: width, y: 0 }, { x: 0, y: height }], light);
-  if (which !== 1) pen.stroke([{ x: 0, y: 0 }, { x: width, y: height }], light);
+  if (which !== 2)
+    pen.stroke(
+      [
+        { x: width, y: 0 },
+        { x: 0, y: height },
+      ],
+      light,
+    );
+  if (which !== 1)
+    pen.stroke(
+      [
+        { x: 0, y: 0 },
+        { x: width, y: height },
+      ],
+      light,
+    );
 }
 
 function drawBlock(pen: Pen, codePoint: number): void {
@@ -243,10 +263,19 @@ function drawPowerline(pen: Pen, codePoint: number): void {
   const round = (from: number): Point[] =>
     Array.from({ length: 17 }, (_, n) => {
       const angle = (n / 16) * Math.PI - Math.PI / 2;
-      return { x: from === 0 ? w * Math.cos(angle) : w - w * Math.cos(angle), y: h / 2 + (h / 2) * Math.sin(angle) };
+      return {
+        x: from === 0 ? w * Math.cos(angle) : w - w * Math.cos(angle),
+        y: h / 2 + (h / 2) * Math.sin(angle),
+      };
     });
-  const filled = (points: readonly Point[]): void => pen.polygon(...points.map(({ x, y }) => [x, y] as const));
-  const [top, bottom, topRight, bottomRight] = [{ x: 0, y: 0 }, { x: 0, y: h }, { x: w, y: 0 }, { x: w, y: h }];
+  const filled = (points: readonly Point[]): void =>
+    pen.polygon(...points.map(({ x, y }) => [x, y] as const));
+  const [top, bottom, topRight, bottomRight] = [
+    { x: 0, y: 0 },
+    { x: 0, y: h },
+    { x: w, y: 0 },
+    { x: w, y: h },
+  ];
   const shapes: readonly (() => void)[] = [
     () => filled([top, right, bottom]),
     () => pen.stroke([top, right, bottom], light),

@@ -12,7 +12,12 @@ export type EmulatorPart =
   | { readonly seq: number; readonly cols: number; readonly rows: number };
 
 export type EmulatorJob = { readonly screen: number } & (
-  | { readonly kind: 'open'; readonly cols: number; readonly rows: number; readonly scrollback: number }
+  | {
+      readonly kind: 'open';
+      readonly cols: number;
+      readonly rows: number;
+      readonly scrollback: number;
+    }
   | { readonly kind: 'restore'; readonly checkpoint: Uint8Array }
   | { readonly kind: 'feed'; readonly parts: readonly EmulatorPart[] }
   | { readonly kind: 'look'; readonly scrollback: number }
@@ -23,6 +28,9 @@ export type EmulatorJob = { readonly screen: number } & (
 export interface EmulatorAnswer {
   /** What the program asked the terminal, answered. */
   readonly answers?: readonly string[];
+  /** Events that the emulator could not take in to their end. */
+  readonly failed?: readonly number[];
+  readonly tookMs?: number;
   readonly look?: Look;
   readonly checkpoint?: Uint8Array | undefined;
   readonly skipped?: readonly Skipped[];
@@ -31,6 +39,9 @@ export interface EmulatorAnswer {
 }
 
 const emulators = new Map<number, Emulator>();
+
+// The emulator remarks on its own slowness there, on the standard error of the whole program.
+console.warn = () => undefined;
 
 serveJobs(parentPort, workerData, answer, ({ look }) =>
   look === undefined ? [] : [look.codes.buffer, look.styleOf.buffer, look.wrapped.buffer],
@@ -51,12 +62,14 @@ function answer(job: EmulatorJob, progress: (seq: number) => void): EmulatorAnsw
     emulators.delete(job.screen);
     return {};
   }
+  const failed: number[] = [];
+  const begun = performance.now();
   for (const part of job.parts) {
     progress(part.seq);
-    if ('bytes' in part) emulator.feed(part.bytes);
-    else emulator.resize(part.cols, part.rows);
+    if (!('bytes' in part)) emulator.resize(part.cols, part.rows);
+    else if (!emulator.feed(part.bytes)) failed.push(part.seq);
   }
-  return { answers: emulator.takeAnswers() };
+  return { answers: emulator.takeAnswers(), failed, tookMs: performance.now() - begun };
 }
 
 function restore(screen: number, checkpoint: Uint8Array): EmulatorAnswer {

@@ -55,8 +55,9 @@ export class Emulator {
     terminal.onTitleChange((title) => {
       this.title = cleanTitle(title);
     });
-    inner._inputHandler._parser.registerCsiHandler({ final: 't' }, ({ params }) => {
-      const [what, which = 0] = params;
+    inner._inputHandler._parser.registerCsiHandler({ final: 't' }, ({ params, length }) => {
+      // Behind its length it holds what an earlier sequence left there.
+      const [what, which] = [params[0], length > 1 ? params[1] : 0];
       if (what === 22 && which !== 1) {
         this.savedTitles.push(this.title);
         if (this.savedTitles.length > MAX_SAVED_TITLES) this.savedTitles.shift();
@@ -66,10 +67,20 @@ export class Emulator {
     });
   }
 
-  feed(bytes: Uint8Array): void {
+  /** False when the emulator failed over them: what came before that is shown, the rest of these bytes is not. */
+  feed(bytes: Uint8Array): boolean {
     const text = this.utf8.push(bytes);
     this.partial = this.utf8.pending;
-    if (text !== '') this.xterm.inner._inputHandler.parse(text);
+    if (text === '') return true;
+    const { _inputHandler: input } = this.xterm.inner;
+    try {
+      input.parse(withoutRepeats(text));
+      return true;
+    } catch {
+      // A mistake of the emulator is no reason to lose the screen, or everybody's.
+      input._parser.reset();
+      return false;
+    }
   }
 
   resize(cols: number, rows: number): void {
@@ -94,7 +105,8 @@ export class Emulator {
       cursor: this.cursor(),
       title: this.title,
       modes: this.modes(),
-      scrollbackLines: inner._bufferService.buffers.active === normal ? terminal.buffer.normal.baseY : 0,
+      scrollbackLines:
+        inner._bufferService.buffers.active === normal ? terminal.buffer.normal.baseY : 0,
     };
   }
 
@@ -155,6 +167,12 @@ export class Emulator {
       synchronizedOutput: dec['synchronizedOutput'] === true,
     };
   }
+}
+
+/** A reset (ESC c) takes the emulator as long as printing a screen; a second one right behind it changes nothing. */
+function withoutRepeats(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- that is what it looks for
+  return text.includes('\x1bc\x1bc') ? text.replace(/(?:\x1bc){2,}/g, '\x1bc') : text;
 }
 
 function within(cols: number, rows: number): [number, number] {

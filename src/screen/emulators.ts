@@ -117,12 +117,16 @@ export class Emulators {
   private answered(task: Task | undefined, answer: EmulatorAnswer): void {
     if (task === undefined) return;
     const { kind, screen } = task.job;
-    if (kind === 'open' || (kind === 'restore' && answer.unreadable !== true)) this.open.add(screen);
+    if (kind === 'open' || (kind === 'restore' && answer.unreadable !== true))
+      this.open.add(screen);
     if (kind === 'close') this.open.delete(screen);
     task.resolve(answer);
   }
 
-  private lost(task: Task | undefined, end: Exclude<JobEnd<EmulatorAnswer>, { kind: 'answer' }>): void {
+  private lost(
+    task: Task | undefined,
+    end: Exclude<JobEnd<EmulatorAnswer>, { kind: 'answer' }>,
+  ): void {
     const at = this.thread?.progress ?? 0;
     const reason = end.kind === 'slow' ? 'it needed too long' : end.error.message;
     // What waits would find its terminal gone: it is told at once, and comes again.

@@ -66,7 +66,12 @@ class Projection {
         : Emulator.restore(checkpoint).emulator;
     const colours = themes[theme];
     if (colours === undefined) throw new Error(`There is no theme "${theme}".`);
-    const painter = new Painter(new Glyphs(scale), { theme: colours, showCursor, padding, shades: SHADES });
+    const painter = new Painter(new Glyphs(scale), {
+      theme: colours,
+      showCursor,
+      padding,
+      shades: SHADES,
+    });
     this.film = new Film(painter, start.format, start.mostCols, start.mostRows, start.fps);
     this.timeline = new Timeline(start);
     this.from = start.from;
@@ -97,6 +102,9 @@ class Projection {
 }
 
 let projection: Projection | undefined;
+
+// The emulator remarks on its own slowness there, on the standard error of the whole program.
+console.warn = () => undefined;
 
 serveJobs(parentPort, workerData, answer, ({ file }) => (file === undefined ? [] : [file.buffer]));
 

@@ -23,7 +23,9 @@ export class Film {
   private readonly gif: Buffer[] = [];
   private apng: Apng | undefined;
   private shown: Picture | undefined;
-  private waiting: { readonly rect: Rect; readonly picture: Picture; readonly atMs: number } | undefined;
+  private waiting:
+    | { readonly rect: Rect; readonly picture: Picture; readonly atMs: number }
+    | undefined;
   private changedAtMs: number | undefined;
   private lastAtMs = Number.NEGATIVE_INFINITY;
   private count = 0;
@@ -105,7 +107,8 @@ function whole({ width, height }: Picture): Rect {
 /** The smallest rectangle outside of which both are the same; undefined when they are the same everywhere. */
 export function difference(before: Picture, after: Picture): Rect | undefined {
   const { width, height, pixels } = after;
-  const differs = (x: number, y: number): boolean => before.pixels[y * width + x] !== pixels[y * width + x];
+  const differs = (x: number, y: number): boolean =>
+    before.pixels[y * width + x] !== pixels[y * width + x];
   const rowDiffers = (y: number): boolean => {
     for (let x = 0; x < width; x += 1) if (differs(x, y)) return true;
     return false;

@@ -44,7 +44,10 @@ function index({ width, pixels }: Picture, rect: Rect): { palette: number[]; ind
       counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
     }
   }
-  const palette = [...counts].toSorted((a, b) => b[1] - a[1]).slice(0, MOST_COLOURS).map(([rgb]) => rgb);
+  const palette = [...counts]
+    .toSorted((a, b) => b[1] - a[1])
+    .slice(0, MOST_COLOURS)
+    .map(([rgb]) => rgb);
   const numbers = new Map(palette.map((rgb, at) => [rgb, at]));
   const indices = new Uint8Array(rect.width * rect.height);
   let to = 0;
@@ -63,7 +66,9 @@ function nearest(palette: readonly number[], pixel: number): number {
   let best = 0;
   let least = Number.POSITIVE_INFINITY;
   palette.forEach((rgb, at) => {
-    const [red, green, blue] = [16, 8, 0].map((shift) => ((rgb >> shift) & 0xff) - ((pixel >> shift) & 0xff));
+    const [red, green, blue] = [16, 8, 0].map(
+      (shift) => ((rgb >> shift) & 0xff) - ((pixel >> shift) & 0xff),
+    );
     const distance = 3 * (red ?? 0) ** 2 + 6 * (green ?? 0) ** 2 + (blue ?? 0) ** 2;
     if (distance < least) [least, best] = [distance, at];
   });

@@ -28,7 +28,12 @@ const ITALIC = 2;
 /** How far an upright font leans when it has to stand in for an italic one. */
 const SLANT = 0.2;
 /** Where a machine keeps its fonts. */
-const FOLDERS = ['/usr/share/fonts', '/usr/local/share/fonts', '/Library/Fonts', '/System/Library/Fonts'];
+const FOLDERS = [
+  '/usr/share/fonts',
+  '/usr/local/share/fonts',
+  '/Library/Fonts',
+  '/System/Library/Fonts',
+];
 const MAX_FONT_FILES = 400;
 /** A screen of all of Unicode is no reason to keep all of it. */
 const MAX_KEPT = 20_000;
@@ -70,7 +75,10 @@ export class Glyphs {
   private draw(text: string, columns: number, style: number): Coverage {
     const { cellWidth, cellHeight } = this.metrics;
     const width = cellWidth * columns;
-    const [base = 0x20, ...marks] = Array.from(text, (character) => character.codePointAt(0) ?? 0x20);
+    const [base = 0x20, ...marks] = Array.from(
+      text,
+      (character) => character.codePointAt(0) ?? 0x20,
+    );
     const drawn = marks.length === 0 ? drawnGlyph(base, width, cellHeight) : undefined;
     if (drawn !== undefined) return drawn;
     const outline = new Outline(width, cellHeight);
@@ -105,7 +113,12 @@ export class Glyphs {
 
   private drawMissing(outline: Outline, columns: number): void {
     const { cellWidth, baseline, line } = this.metrics;
-    const [x0, x1, y0, y1] = [line, cellWidth * columns - line, Math.round(baseline * 0.25), baseline];
+    const [x0, x1, y0, y1] = [
+      line,
+      cellWidth * columns - line,
+      Math.round(baseline * 0.25),
+      baseline,
+    ];
     const box = (inset: number): { x: number; y: number }[] => [
       { x: x0 + inset, y: y0 + inset },
       { x: x1 - inset, y: y0 + inset },
@@ -121,7 +134,8 @@ export class Glyphs {
     if (font === undefined) {
       const file = new URL(`../../fonts/DejaVuSansMono${FACES[style] ?? ''}.ttf`, import.meta.url);
       font = TrueTypeFont.open(readFileSync(fileURLToPath(file)));
-      if (font === undefined) throw new Error('A font that belongs to this package cannot be read.');
+      if (font === undefined)
+        throw new Error('A font that belongs to this package cannot be read.');
       this.faces[style] = font;
     }
     return font;
@@ -142,7 +156,8 @@ export class Glyphs {
 
 function* openMachineFonts(): Generator<TrueTypeFont> {
   // Upright and regular ones first.
-  const styled = (path: string): number => (/bold|italic|oblique|light|thin|black/i.test(path) ? 1 : 0);
+  const styled = (path: string): number =>
+    /bold|italic|oblique|light|thin|black/i.test(path) ? 1 : 0;
   const paths = FOLDERS.flatMap(fontFiles).toSorted((a, b) => styled(a) - styled(b));
   for (const path of paths.slice(0, MAX_FONT_FILES)) {
     let bytes: Buffer;

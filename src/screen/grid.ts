@@ -40,7 +40,11 @@ const COLOUR_RGB = 0x3000000;
 const UNDERLINE_COLOUR = 0x3ffffff;
 const UNDERLINES: readonly Underline[] = ['none', 'single', 'double', 'curly', 'dotted', 'dashed'];
 
-export function readGrid({ terminal, inner }: Xterm, links: readonly string[], scrollback: number): Grid {
+export function readGrid(
+  { terminal, inner }: Xterm,
+  links: readonly string[],
+  scrollback: number,
+): Grid {
   const { active } = inner._bufferService.buffers;
   const { cols, rows } = terminal;
   const above = Math.min(scrollback, active.ybase);
@@ -57,7 +61,8 @@ export function readGrid({ terminal, inner }: Xterm, links: readonly string[], s
     for (let col = 0; col < end; col += 1) {
       const at = row * cols + col;
       const content = line._data[col * CELL_NUMBERS] ?? 0;
-      if ((content & COMBINED) !== 0) codes[at] = CLUSTER + clusters.push(line._combined[col] ?? ' ') - 1;
+      if ((content & COMBINED) !== 0)
+        codes[at] = CLUSTER + clusters.push(line._combined[col] ?? ' ') - 1;
       else if ((content & CODE_POINT) !== 0) codes[at] = content & CODE_POINT;
       else if (content >> WIDTH_SHIFT === 0) codes[at] = 0;
       styleOf[at] = styles.number(line, col);

@@ -43,6 +43,8 @@ export function guard(inner: Inner, size: Size, links: Links): void {
     for (const collectors of Object.values(handlers)) collectors.forEach(limitString);
   }
   limitClusters(inner._bufferService.buffers.active.lines.get(0));
+  eraseToLastColumn(inner, size, false);
+  eraseToLastColumn(inner, size, true);
   // The emulator's own book of links has a marker per link that every scrolled line visits.
   inner._oscLinkService.registerLink = ({ uri }) => links.number(uri);
   inner._oscLinkService.addLineToLink = () => undefined;
@@ -55,6 +57,23 @@ export function guard(inner: Inner, size: Size, links: Links): void {
       return false;
     });
   }
+}
+
+/**
+ * Erasing up to the cursor when it stands in the last column. The emulator counts the line below from the top of the
+ * scrollback: it marks a wrong one, and throws where there is none. So this is done here.
+ */
+function eraseToLastColumn(inner: Inner, size: Size, isSelective: boolean): void {
+  const input = inner._inputHandler;
+  const id: FunctionId = isSelective ? { prefix: '?', final: 'J' } : { final: 'J' };
+  input._parser.registerCsiHandler(id, ({ params }) => {
+    const { active } = inner._bufferService.buffers;
+    if (params[0] !== 1 || active.x + 1 < size.cols) return false;
+    input._eraseInBufferLine(active.y, 0, size.cols, true, isSelective);
+    for (let row = active.y - 1; row >= 0; row -= 1) input._resetBufferLine(row, isSelective);
+    if (active.y + 1 < size.rows) active.lines.get(active.ybase + active.y + 1).isWrapped = false;
+    return true;
+  });
 }
 
 /** Where hyperlinks lead, by the number that cells carry. 0 is none. */

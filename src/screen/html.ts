@@ -17,7 +17,12 @@ export function renderHtml(snapshot: Snapshot, options: PictureOptions = {}): st
   const above = snapshot.scrollback.length;
   const lines = [...snapshot.scrollback, ...snapshot.rowsShown].map((row, y) => {
     const isCursorRow = showCursor && cursor.visible && y === above + cursor.row;
-    return lineHtml(row, snapshot, theme, isCursorRow ? Math.min(cursor.col, snapshot.cols - 1) : -1);
+    return lineHtml(
+      row,
+      snapshot,
+      theme,
+      isCursorRow ? Math.min(cursor.col, snapshot.cols - 1) : -1,
+    );
   });
   return [
     '<!doctype html>',
@@ -50,7 +55,11 @@ function lineHtml(row: Row, { styles }: Snapshot, theme: Theme, cursorCol: numbe
   return html.join('').trimEnd();
 }
 
-function runHtml({ text, cols, style, fg, bg, decoration }: Run, theme: Theme, isCursor: boolean): string {
+function runHtml(
+  { text, cols, style, fg, bg, decoration }: Run,
+  theme: Theme,
+  isCursor: boolean,
+): string {
   if (text === '') return '';
   const css = [
     ...(fg === theme.foreground || isCursor ? [] : [`color:${hexOf(fg)}`]),

@@ -21,7 +21,12 @@ const CURSOR_KEYS: Readonly<Record<string, string>> = {
   end: 'F',
 };
 /** As SS3 letter, with modifiers as CSI 1 ; m letter. */
-const FIRST_FUNCTION_KEYS: Readonly<Record<string, string>> = { f1: 'P', f2: 'Q', f3: 'R', f4: 'S' };
+const FIRST_FUNCTION_KEYS: Readonly<Record<string, string>> = {
+  f1: 'P',
+  f2: 'Q',
+  f3: 'R',
+  f4: 'S',
+};
 /** As CSI number ~, with modifiers as CSI number ; m ~. */
 const NUMBERED_KEYS: Readonly<Record<string, number>> = {
   insert: 2,
@@ -87,7 +92,12 @@ export function encodeKeys(names: readonly string[], modes: KeyModes): Buffer {
 
 /** Throws `invalid_input` unless every name is a key: to be asked before anything is sent. */
 export function checkKeys(names: readonly string[]): void {
-  const modes: KeyModes = { applicationCursor: false, bracketedPaste: false, mouse: 'none', mouseSgr: false };
+  const modes: KeyModes = {
+    applicationCursor: false,
+    bracketedPaste: false,
+    mouse: 'none',
+    mouseSgr: false,
+  };
   encodeKeys(names, modes);
 }
 
@@ -125,7 +135,10 @@ function encodeKey({ name, modifiers }: Key, modes: KeyModes, given: string): st
   if (name === 'tab' && (modifiers & SHIFT) !== 0) return withAlt(`${ESC}[Z`, modifiers);
   const simple = SIMPLE_KEYS[name] ?? ([...name].length === 1 ? name : undefined);
   if (simple === undefined) throw unknownKey(given);
-  return withAlt((modifiers & CTRL) === 0 ? shifted(simple, modifiers) : control(simple, given), modifiers);
+  return withAlt(
+    (modifiers & CTRL) === 0 ? shifted(simple, modifiers) : control(simple, given),
+    modifiers,
+  );
 }
 
 function withAlt(bytes: string, modifiers: number): string {

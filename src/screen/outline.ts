@@ -26,7 +26,9 @@ export class Outline {
   }
 
   polygon(points: readonly Point[]): void {
-    points.forEach((point, index) => this.line(point, points[(index + 1) % points.length] ?? point));
+    points.forEach((point, index) =>
+      this.line(point, points[(index + 1) % points.length] ?? point),
+    );
   }
 
   /** From `from` to `to`, bent towards `control`. */
@@ -84,7 +86,7 @@ export class Outline {
     const span = right - left;
     if (span <= 0) return this.add(row, x0, height);
     if (left < 0) this.add(row, 0, (height * (Math.min(right, 0) - left)) / span);
-    for (let from = x0; from < x1; ) {
+    for (let from = x0; from < x1;) {
       const to = Math.min(Math.floor(from) + 1, x1);
       this.add(row, (from + to) / 2, (height * (to - from)) / span);
       from = to;

@@ -40,7 +40,11 @@ export class Painter {
     const { padding, theme, showCursor } = this.options;
     const width = cols * cellWidth + 2 * padding;
     const height = rows * cellHeight + 2 * padding;
-    const picture = { width, height, pixels: new Uint32Array(width * height).fill(theme.background) };
+    const picture = {
+      width,
+      height,
+      pixels: new Uint32Array(width * height).fill(theme.background),
+    };
     shown.rowsShown.slice(0, rows).forEach((row, y) => {
       for (let x = 0; x < Math.min(row.chars.length, cols); x += 1) {
         const style = shown.styles[row.styles[x] ?? 0];
@@ -60,9 +64,23 @@ export class Painter {
     const [left, top] = this.place(x, y);
     this.fill(picture, left, top, columns, bg);
     if (text !== ' ')
-      this.ink(picture, left, top, this.glyphs.glyph(text, columns, style.bold === true, style.italic === true), fg, bg);
+      this.ink(
+        picture,
+        left,
+        top,
+        this.glyphs.glyph(text, columns, style.bold === true, style.italic === true),
+        fg,
+        bg,
+      );
     if (style.underline !== undefined || style.link !== undefined)
-      this.underline(picture, left, top, columns, style, style.underline === undefined ? this.options.theme.link : underline);
+      this.underline(
+        picture,
+        left,
+        top,
+        columns,
+        style,
+        style.underline === undefined ? this.options.theme.link : underline,
+      );
     const { baseline, line, cellWidth } = this.glyphs.metrics;
     const across = (at: number): void =>
       fillRect(picture, left, top + at, cellWidth * columns, line, fg);
@@ -77,15 +95,30 @@ export class Painter {
     if (row === undefined) return;
     const { cellWidth, cellHeight, line } = this.glyphs.metrics;
     const [left, top] = this.place(col, cursor.row);
-    if (cursor.shape === 'bar') return fillRect(picture, left, top, line * 2, cellHeight, theme.cursor);
+    if (cursor.shape === 'bar')
+      return fillRect(picture, left, top, line * 2, cellHeight, theme.cursor);
     if (cursor.shape === 'underline')
-      return fillRect(picture, left, top + cellHeight - line * 2, cellWidth, line * 2, theme.cursor);
+      return fillRect(
+        picture,
+        left,
+        top + cellHeight - line * 2,
+        cellWidth,
+        line * 2,
+        theme.cursor,
+      );
     const text = row.chars[col] ?? ' ';
     const style = shown.styles[row.styles[col] ?? 0];
     const columns = row.chars[col + 1] === '' ? 2 : 1;
     this.fill(picture, left, top, columns, theme.cursor);
     if (text.trim() !== '' && style !== undefined)
-      this.ink(picture, left, top, this.glyphs.glyph(text, columns, style.bold === true, style.italic === true), theme.background, theme.cursor);
+      this.ink(
+        picture,
+        left,
+        top,
+        this.glyphs.glyph(text, columns, style.bold === true, style.italic === true),
+        theme.background,
+        theme.cursor,
+      );
   }
 
   private place(x: number, y: number): [left: number, top: number] {
@@ -98,7 +131,14 @@ export class Painter {
     fillRect(picture, left, top, cellWidth * columns, cellHeight, colour);
   }
 
-  private ink(picture: Picture, left: number, top: number, { width, height, alpha }: Coverage, fg: Rgb, bg: Rgb): void {
+  private ink(
+    picture: Picture,
+    left: number,
+    top: number,
+    { width, height, alpha }: Coverage,
+    fg: Rgb,
+    bg: Rgb,
+  ): void {
     const ramp = this.ramp(fg, bg);
     const { shades } = this.options;
     const right = Math.min(width, picture.width - left);
@@ -124,7 +164,14 @@ export class Painter {
     return ramp;
   }
 
-  private underline(picture: Picture, left: number, top: number, columns: number, style: Style, colour: Rgb): void {
+  private underline(
+    picture: Picture,
+    left: number,
+    top: number,
+    columns: number,
+    style: Style,
+    colour: Rgb,
+  ): void {
     const { baseline, cellHeight, cellWidth, line } = this.glyphs.metrics;
     const width = cellWidth * columns;
     const at = top + Math.min(baseline + line + 1, cellHeight - line * 2);
@@ -148,7 +195,14 @@ export class Painter {
   }
 }
 
-function fillRect(picture: Picture, left: number, top: number, width: number, height: number, colour: Rgb): void {
+function fillRect(
+  picture: Picture,
+  left: number,
+  top: number,
+  width: number,
+  height: number,
+  colour: Rgb,
+): void {
   const right = Math.min(left + width, picture.width);
   for (let y = Math.max(0, top); y < Math.min(top + height, picture.height); y += 1)
     picture.pixels.fill(colour, y * picture.width + left, y * picture.width + right);

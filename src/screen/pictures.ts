@@ -53,7 +53,10 @@ export class Pictures {
     const { scale = 1, theme = 'dark', showCursor = true, padding = PADDING } = options;
     checkPictureOptions(options);
     if (snapshot.cols * snapshot.rows * CELL_PIXELS * scale * scale > MAX_PIXELS)
-      throw new HoldfastError('too_large', 'The picture would be too large; choose a smaller scale.');
+      throw new HoldfastError(
+        'too_large',
+        'The picture would be too large; choose a smaller scale.',
+      );
     const { cols, rows, rowsShown, styles, cursor } = snapshot;
     const shown = { cols, rows, rowsShown, styles, cursor };
     const job = { shown, theme, scale, showCursor, padding: padding * scale };
@@ -66,7 +69,11 @@ export class Pictures {
   }
 }
 
-export function checkPictureOptions({ scale = 1, theme = 'dark', padding = 0 }: PictureOptions): void {
+export function checkPictureOptions({
+  scale = 1,
+  theme = 'dark',
+  padding = 0,
+}: PictureOptions): void {
   const problem = (field: string, message: string): HoldfastError =>
     new HoldfastError('invalid_input', message, { field });
   if (!Number.isInteger(scale) || scale < 1 || scale > MAX_SCALE)

@@ -51,7 +51,12 @@ export function pngHead(width: number, height: number, numbers?: Numbers): Buffe
   head.set([8, numbers === undefined ? TRUE_COLOUR : INDEXED], 8);
   const parts = [SIGNATURE, pngChunk('IHDR', head)];
   if (numbers !== undefined)
-    parts.push(pngChunk('PLTE', Buffer.from([...numbers.keys()].flatMap((rgb) => [rgb >> 16, rgb >> 8, rgb]))));
+    parts.push(
+      pngChunk(
+        'PLTE',
+        Buffer.from([...numbers.keys()].flatMap((rgb) => [rgb >> 16, rgb >> 8, rgb])),
+      ),
+    );
   return Buffer.concat(parts);
 }
 

@@ -15,7 +15,8 @@ export class QueryWatch {
   /** True when these bytes, with what came before them, ask something. May be true for nothing, never the other way. */
   asks(bytes: Uint8Array): boolean {
     if (this.tail === '' && !bytes.includes(ESC)) return false;
-    const text = this.tail + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+    const text =
+      this.tail + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
     const last = text.lastIndexOf('\x1b');
     this.tail = last >= 0 && text.length - last <= LONGEST_BEGINNING ? text.slice(last) : '';
     const asked = QUERY.test(text);

@@ -2,6 +2,9 @@
 // made as fast as it can be, not as fast as it was.
 
 import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { builtFile } from '../base/built-file.ts';
 import type { Clock } from '../base/clock.ts';
 import { TimedQueue } from '../base/timed-queue.ts';
@@ -43,8 +46,32 @@ const FPS = 15;
 const BUDGET_MS = 30_000;
 const MAX_HEAP_MB = 1024;
 const CODECS = {
-  webm: ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-crf', '32', '-b:v', '0', '-f', 'webm'],
-  mp4: ['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '23', '-movflags', 'frag_keyframe+empty_moov', '-f', 'mp4'],
+  webm: [
+    '-c:v',
+    'libvpx-vp9',
+    '-deadline',
+    'realtime',
+    '-cpu-used',
+    '8',
+    '-crf',
+    '32',
+    '-b:v',
+    '0',
+    '-f',
+    'webm',
+  ],
+  mp4: [
+    '-c:v',
+    'libx264',
+    '-preset',
+    'veryfast',
+    '-crf',
+    '23',
+    '-movflags',
+    'frag_keyframe+empty_moov',
+    '-f',
+    'mp4',
+  ],
 } as const;
 
 export async function record(
@@ -98,7 +125,8 @@ async function film(
       ...(idleLimitMs !== undefined && { idleLimitMs }),
     });
     for await (const page of source.read(0, to)) {
-      if (signal?.aborted === true) throw new HoldfastError('aborted', 'The recording was given up.');
+      if (signal?.aborted === true)
+        throw new HoldfastError('aborted', 'The recording was given up.');
       const parts = page.flatMap(partOf);
       await worker.ask({ kind: 'feed', parts }, parts.flatMap(bufferOf));
       onProgress?.(Math.min(1, (page.at(-1)?.seq ?? 0) / Math.max(1, extent.lastSeq)));
@@ -141,38 +169,53 @@ function bufferOf(part: FilmPart): ArrayBuffer[] {
   return 'bytes' in part ? [part.bytes.buffer] : [];
 }
 
-/** ffmpeg reads the animation with its own times; pictures of an odd size get a line more, as the codecs need. */
+/** ffmpeg reads the animation, with its times, from a file: it goes back and forth in it. */
 async function encodeVideo(
   apng: Buffer,
   codec: readonly string[],
   { fps = FPS, signal }: RecordingOptions,
 ): Promise<Buffer> {
-  const filter = `fps=${fps},pad=ceil(iw/2)*2:ceil(ih/2)*2`;
-  const child = spawn(
-    'ffmpeg',
-    ['-loglevel', 'error', '-f', 'apng', '-i', 'pipe:0', '-vf', filter, '-pix_fmt', 'yuv420p', ...codec, 'pipe:1'],
-    { stdio: ['pipe', 'pipe', 'pipe'], ...(signal !== undefined && { signal }) },
-  );
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-video-'));
+  try {
+    const input = join(folder, 'frames.apng');
+    await writeFile(input, apng, { mode: 0o600 });
+    // The codecs need an even number of lines and columns.
+    const filter = `fps=${fps},pad=ceil(iw/2)*2:ceil(ih/2)*2`;
+    const pixels = ['-vf', filter, '-pix_fmt', 'yuv420p'];
+    return await runFfmpeg(['-f', 'apng', '-i', input, ...pixels, ...codec, 'pipe:1'], signal);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function runFfmpeg(args: readonly string[], signal: AbortSignal | undefined): Promise<Buffer> {
+  const child = spawn('ffmpeg', ['-loglevel', 'error', '-nostdin', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(signal !== undefined && { signal }),
+  });
   const out: Buffer[] = [];
   let complaint = '';
   child.stdout.on('data', (data: Buffer) => out.push(data));
-  child.stderr.on('data', (data: Buffer) => (complaint = (complaint + data.toString()).slice(-2000)));
+  child.stderr.on(
+    'data',
+    (data: Buffer) => (complaint = (complaint + data.toString()).slice(-2000)),
+  );
   return new Promise((resolve, reject) => {
-    child.on('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        error.code === 'ENOENT'
-          ? new HoldfastError('unsupported', 'Video needs the program "ffmpeg", which is not on the PATH; GIF, APNG and asciicast need nothing.', { program: 'ffmpeg' })
-          : error.name === 'AbortError'
-            ? new HoldfastError('aborted', 'The recording was given up.')
-            : error,
-      ),
-    );
+    child.on('error', (error: NodeJS.ErrnoException) => reject(ffmpegProblem(error)));
     child.on('close', (code) => {
       if (code === 0) resolve(Buffer.concat(out));
       else reject(new Error(`ffmpeg ended with ${code}: ${complaint.trim()}`));
     });
-    // It may stop reading before the end; how it ended tells why.
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(apng);
   });
+}
+
+function ffmpegProblem(error: NodeJS.ErrnoException): Error {
+  if (error.name === 'AbortError')
+    return new HoldfastError('aborted', 'The recording was given up.');
+  if (error.code !== 'ENOENT') return error;
+  return new HoldfastError(
+    'unsupported',
+    'Video needs the program "ffmpeg", which is not on the PATH; GIF, APNG and asciicast need nothing.',
+    { program: 'ffmpeg' },
+  );
 }

@@ -25,8 +25,12 @@ export interface ReplicaOptions {
   readonly scrollback: number;
 }
 
-/** One job of the worker; an event is never larger. */
-const SLICE_BYTES = 64 * 1024;
+/**
+ * One job of the worker: few bytes at first, more while they are taken in quickly, fewer when they are not, so that other
+ * screens never wait long for their turn.
+ */
+const JOB_BYTES = { first: 8 * 1024, least: 1024, most: 64 * 1024 } as const;
+const JOB_MS = 5;
 /** Replaying this much takes about 150 ms, taking a checkpoint about 30. */
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 /** A worker that is lost so often without an event to blame will not work at all. */
@@ -43,8 +47,12 @@ export class Replica {
   private readonly screen: number;
   private at = 0;
   private generation: number | undefined;
+  /** Never to be given to the worker again. */
   private left: Skipped[] = [];
+  /** Taken in as far as they went, with their size. */
+  private readonly failed = new Map<number, number>();
   private uncheckedBytes = 0;
+  private jobBytes: number = JOB_BYTES.first;
 
   constructor(options: ReplicaOptions) {
     this.options = options;
@@ -57,7 +65,8 @@ export class Replica {
   }
 
   get skipped(): readonly Skipped[] {
-    return this.left;
+    const failed = Array.from(this.failed, ([seq, bytes]) => ({ seq, bytes }));
+    return merged(this.left, failed).toSorted((a, b) => a.seq - b.seq);
   }
 
   /** It is in the worker, and takes memory there. */
@@ -90,7 +99,7 @@ export class Replica {
   /** Keeps a checkpoint of where it stands, unless that is inside of a sequence. */
   async keep(): Promise<void> {
     if (this.at === 0 || this.uncheckedBytes === 0) return;
-    const { checkpoint } = await this.steadily({ kind: 'checkpoint', skipped: this.left });
+    const { checkpoint } = await this.steadily({ kind: 'checkpoint', skipped: this.skipped });
     if (checkpoint === undefined) return;
     this.uncheckedBytes = 0;
     await this.options.checkpoints.save(this.at, checkpoint);
@@ -111,7 +120,7 @@ export class Replica {
       const parts = slice.flatMap((event) => this.partOf(event));
       try {
         if (parts.length > 0) await this.load(this.at);
-        const { answers = [] } = parts.length > 0 ? await this.ask({ kind: 'feed', parts }) : {};
+        const answers = await this.feed(parts, slice);
         this.at = last;
         this.uncheckedBytes += bytes;
         if (this.uncheckedBytes >= CHECKPOINT_BYTES) await this.keep();
@@ -121,6 +130,28 @@ export class Replica {
         if (losses > MOST_LOSSES) throw error;
       }
     }
+  }
+
+  private async feed(
+    parts: readonly EmulatorPart[],
+    events: readonly ProcessEvent[],
+  ): Promise<string[]> {
+    const all: string[] = [];
+    let rest = parts;
+    while (rest.length > 0) {
+      const { job, behind } = cut(rest, this.jobBytes);
+      const {
+        answers = [],
+        failed = [],
+        tookMs = 0,
+      } = await this.ask({ kind: 'feed', parts: job });
+      for (const seq of failed) this.failed.set(seq, sizeIn(events, seq));
+      all.push(...answers);
+      const factor = Math.min(2, JOB_MS / Math.max(tookMs, 0.1));
+      this.jobBytes = Math.min(Math.max(this.jobBytes * factor, JOB_BYTES.least), JOB_BYTES.most);
+      rest = behind;
+    }
+    return all;
   }
 
   /** True when an event was at fault; it will not be given to the worker again. */
@@ -190,11 +221,36 @@ function bytesOf(event: ProcessEvent): number {
   return event.kind === 'output' ? event.data.length : 0;
 }
 
+/** The first parts, up to `maxBytes`; the last of them is cut where it is longer. */
+function cut(
+  parts: readonly EmulatorPart[],
+  maxBytes: number,
+): { readonly job: EmulatorPart[]; readonly behind: EmulatorPart[] } {
+  const job: EmulatorPart[] = [];
+  let left = Math.round(maxBytes);
+  for (const [index, part] of parts.entries()) {
+    const bytes = 'bytes' in part ? part.bytes : undefined;
+    if (bytes !== undefined && bytes.length > left) {
+      if (left > 0) job.push({ seq: part.seq, bytes: bytes.slice(0, left) });
+      const behind = [{ seq: part.seq, bytes: bytes.slice(left) }, ...parts.slice(index + 1)];
+      return { job, behind };
+    }
+    left -= bytes?.length ?? 0;
+    job.push(part);
+  }
+  return { job, behind: [] };
+}
+
+function sizeIn(events: readonly ProcessEvent[], seq: number): number {
+  const event = events.find((each) => each.seq === seq);
+  return event === undefined ? 0 : bytesOf(event);
+}
+
 function* slices(events: readonly ProcessEvent[]): Generator<ProcessEvent[]> {
   let slice: ProcessEvent[] = [];
   let bytes = 0;
   for (const event of events) {
-    if (slice.length > 0 && bytes + bytesOf(event) > SLICE_BYTES) {
+    if (slice.length > 0 && bytes + bytesOf(event) > JOB_BYTES.most) {
       yield slice;
       slice = [];
       bytes = 0;

@@ -37,7 +37,13 @@ export function runsOf(row: Row, styles: readonly Style[], theme: Theme): Run[] 
   });
 }
 
-const LINES = { single: 'solid', double: 'double', curly: 'wavy', dotted: 'dotted', dashed: 'dashed' } as const;
+const LINES = {
+  single: 'solid',
+  double: 'double',
+  curly: 'wavy',
+  dotted: 'dotted',
+  dashed: 'dashed',
+} as const;
 
 function decorationOf(style: Style): string {
   const lines = [

@@ -120,6 +120,7 @@ export class Screens {
       // It only gives memory back; one that fails, or was closed meanwhile, has none or will fail where it is used.
       screen.retire().catch(() => undefined);
     }
-    if (this.usedAtUs.size > 0) this.cancelSweep = this.clock.after(this.idleMs, () => this.sweep());
+    if (this.usedAtUs.size > 0)
+      this.cancelSweep = this.clock.after(this.idleMs, () => this.sweep());
   }
 }

@@ -15,7 +15,8 @@ export class StreamText {
   private rest = '';
 
   add(events: readonly ProcessEvent[]): void {
-    for (const event of events) if (event.kind === 'output') this.rest += this.utf8.push(event.data);
+    for (const event of events)
+      if (event.kind === 'output') this.rest += this.utf8.push(event.data);
     const end = this.rest.lastIndexOf('\n') + 1;
     this.lines += plain(this.rest.slice(0, end));
     // A line without end cannot grow for ever either.

@@ -21,7 +21,9 @@ export function renderSvg(snapshot: Snapshot, options: PictureOptions = {}): str
       const left = padding + run.col * CELL.width;
       const span = run.cols * CELL.width;
       if (run.bg !== theme.background)
-        body.push(`<rect x="${left}" y="${top}" width="${span}" height="${CELL.height}" fill="${hexOf(run.bg)}"/>`);
+        body.push(
+          `<rect x="${left}" y="${top}" width="${span}" height="${CELL.height}" fill="${hexOf(run.bg)}"/>`,
+        );
       if (run.text.trim() === '' && run.decoration === '') continue;
       const style = [
         run.style.bold === true ? ' font-weight="bold"' : '',
@@ -37,7 +39,10 @@ export function renderSvg(snapshot: Snapshot, options: PictureOptions = {}): str
   if (showCursor && cursor.visible) {
     const left = padding + Math.min(cursor.col, snapshot.cols - 1) * CELL.width;
     const top = padding + cursor.row * CELL.height;
-    const [w, h] = cursor.shape === 'bar' ? [2, CELL.height] : [CELL.width, cursor.shape === 'underline' ? 2 : CELL.height];
+    const [w, h] =
+      cursor.shape === 'bar'
+        ? [2, CELL.height]
+        : [CELL.width, cursor.shape === 'underline' ? 2 : CELL.height];
     body.push(
       `<rect x="${left}" y="${top + CELL.height - h}" width="${w}" height="${h}" fill="${hexOf(theme.cursor)}" fill-opacity="${cursor.shape === 'block' ? 0.6 : 1}"/>`,
     );
@@ -55,5 +60,7 @@ export function renderSvg(snapshot: Snapshot, options: PictureOptions = {}): str
 
 /** Text that a program printed: markup in it must stay text, and XML knows no control characters at all. */
 export function escapeXml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`).replace(/[^\P{C}\t\n\u200d\ufe0f]/gu, '\ufffd');
+  return text
+    .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+    .replace(/[^\P{C}\t\n\u200d\ufe0f]/gu, '\ufffd');
 }

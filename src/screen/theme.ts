@@ -20,8 +20,7 @@ function palette(first: readonly Rgb[]): Rgb[] {
   const step = (n: number): number => (n === 0 ? 0 : 55 + n * 40);
   const cube = Array.from(
     { length: 216 },
-    (_, n) =>
-      (step(Math.floor(n / 36)) << 16) | (step(Math.floor(n / 6) % 6) << 8) | step(n % 6),
+    (_, n) => (step(Math.floor(n / 36)) << 16) | (step(Math.floor(n / 6) % 6) << 8) | step(n % 6),
   );
   const greys = Array.from({ length: 24 }, (_, n) => (8 + n * 10) * 0x010101);
   return [...first, ...cube, ...greys];

@@ -73,7 +73,9 @@ export class TrueTypeFont {
     if (at === undefined || depth > MAX_DEPTH) return;
     const contours = this.bytes.readInt16BE(at);
     if (contours < 0) this.drawComposite(at + 10, outline, transform, depth);
-    else for (const contour of this.readContours(at, contours)) drawContour(contour, outline, transform);
+    else
+      for (const contour of this.readContours(at, contours))
+        drawContour(contour, outline, transform);
   }
 
   private glyphAt(glyph: number): number | undefined {
@@ -88,7 +90,7 @@ export class TrueTypeFont {
 
   private drawComposite(start: number, outline: Outline, outer: Transform, depth: number): void {
     const { bytes } = this;
-    for (let at = start, more = true; more; ) {
+    for (let at = start, more = true; more;) {
       const flags = bytes.readUInt16BE(at);
       const glyph = bytes.readUInt16BE(at + 2);
       at += 4;
@@ -104,7 +106,8 @@ export class TrueTypeFont {
       let [xx, xy, yx, yy] = [1, 0, 0, 1];
       if ((flags & 0x08) !== 0) xx = yy = f2dot14();
       else if ((flags & 0x40) !== 0) [xx, yy] = [f2dot14(), f2dot14()];
-      else if ((flags & 0x80) !== 0) [xx, xy, yx, yy] = [f2dot14(), f2dot14(), f2dot14(), f2dot14()];
+      else if ((flags & 0x80) !== 0)
+        [xx, xy, yx, yy] = [f2dot14(), f2dot14(), f2dot14(), f2dot14()];
       // Offsets by matching points (flag 2 not set) are not used by any font that was met.
       this.drawGlyph(glyph, outline, nested(outer, { xx, xy, yx, yy, dx, dy }), depth + 1);
       more = (flags & 0x20) !== 0;
@@ -126,7 +129,8 @@ export class TrueTypeFont {
     const coordinates = (short: number, same: number): number[] => {
       let value = 0;
       return flags.slice(0, points).map((flag) => {
-        if ((flag & short) !== 0) value += (flag & same) === 0 ? -bytes.readUInt8(at++) : bytes.readUInt8(at++);
+        if ((flag & short) !== 0)
+          value += (flag & same) === 0 ? -bytes.readUInt8(at++) : bytes.readUInt8(at++);
         else if ((flag & same) === 0) {
           value += bytes.readInt16BE(at);
           at += 2;
@@ -138,7 +142,9 @@ export class TrueTypeFont {
     const ys = coordinates(4, 32);
     let from = 0;
     return ends.map((end) => {
-      const contour = { points: xs.slice(from, end + 1).map((x, n) => point(x, ys[from + n], flags[from + n])) };
+      const contour = {
+        points: xs.slice(from, end + 1).map((x, n) => point(x, ys[from + n], flags[from + n])),
+      };
       from = end + 1;
       return contour;
     });
@@ -220,7 +226,8 @@ function readCharacterMap(bytes: Buffer, cmap: number): (codePoint: number) => n
   const full = subtables.find(({ format }) => format === 12);
   if (full !== undefined) return (codePoint) => segmented(bytes, full.at, codePoint);
   const basic = subtables.find(({ format }) => format === 4);
-  if (basic === undefined) throw new RangeError('The font has no map of characters that is known here.');
+  if (basic === undefined)
+    throw new RangeError('The font has no map of characters that is known here.');
   return (codePoint) => basicMap(bytes, basic.at, codePoint);
 }
 

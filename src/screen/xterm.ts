@@ -81,6 +81,7 @@ export interface Parser {
   readonly _oscParser: { readonly _handlers: Record<number, StringCollector[]> };
   readonly _dcsParser: { readonly _handlers: Record<number, StringCollector[]> };
   registerCsiHandler(id: FunctionId, answer: (parameters: Parameters) => boolean): void;
+  reset(): void;
   registerEscHandler(id: FunctionId, answer: () => boolean): void;
 }
 
@@ -109,6 +110,14 @@ export interface Inner {
     readonly _parser: Parser;
     readonly _curAttrData: Attributes;
     parse(text: string): void;
+    _eraseInBufferLine(
+      row: number,
+      start: number,
+      end: number,
+      clearWrap: boolean,
+      respectProtect: boolean,
+    ): void;
+    _resetBufferLine(row: number, respectProtect: boolean): void;
     onColor(listener: (requests: readonly ColourRequest[]) => void): void;
   };
 }
@@ -132,6 +141,12 @@ export function openXterm(cols: number, rows: number, scrollback: number): Xterm
   const { Terminal: Emulator } = createRequire(import.meta.url)(
     '@xterm/headless',
   ) as typeof import('@xterm/headless');
-  const terminal = new Emulator({ cols, rows, scrollback, allowProposedApi: true, logLevel: 'off' });
+  const terminal = new Emulator({
+    cols,
+    rows,
+    scrollback,
+    allowProposedApi: true,
+    logLevel: 'off',
+  });
   return { terminal, inner: (terminal as unknown as { readonly _core: Inner })._core };
 }

@@ -19,7 +19,12 @@ export class Tape implements EventSource {
   /** The event, for feeding it as well. */
   print(printed: Printed): ProcessEvent {
     const seq = this.events.length + 1;
-    const stamp = { seq, offset: this.offset, atUs: seq * this.stepUs, wallMs: 1_700_000_000_000 + seq };
+    const stamp = {
+      seq,
+      offset: this.offset,
+      atUs: seq * this.stepUs,
+      wallMs: 1_700_000_000_000 + seq,
+    };
     let event: ProcessEvent;
     if (typeof printed === 'object' && 'cols' in printed)
       event = { ...stamp, kind: 'resize', body: printed };
@@ -32,7 +37,10 @@ export class Tape implements EventSource {
     return event;
   }
 
-  async *read(after: number, upTo = Number.MAX_SAFE_INTEGER): AsyncIterable<readonly ProcessEvent[]> {
+  async *read(
+    after: number,
+    upTo = Number.MAX_SAFE_INTEGER,
+  ): AsyncIterable<readonly ProcessEvent[]> {
     this.reads += 1;
     const wanted = this.events.filter(({ seq }) => seq > after && seq <= upTo);
     for (let at = 0; at < wanted.length; at += 64) yield wanted.slice(at, at + 64);
