@@ -110,6 +110,11 @@ export class Utf8Stream {
     return decodeUtf8(all.subarray(0, end));
   }
 
+  /** The last piece ended inside a character. */
+  get pending(): boolean {
+    return this.rest.length > 0;
+  }
+
   /** What is left of a character that never became complete. */
   end(): string {
     const text = decodeUtf8(this.rest);

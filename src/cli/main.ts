@@ -25,6 +25,11 @@ async function main(): Promise<number> {
   const colour = !env['NO_COLOR'] && env['TERM'] !== 'dumb';
   const out = new Output({ stdout, stderr, json, raw, colour });
   leaveWhenNobodyReads(out);
+  if (name === 'tty') {
+    // Its commands have flags and envelopes of their own.
+    const { ttyMain } = await import('./tty/main.ts');
+    return ttyMain(rest, { env: process.env, cwd: process.cwd(), program: 'holdfast tty' });
+  }
   try {
     const command = await find();
     const answer = await perform(command, out);

@@ -23,8 +23,19 @@ export interface ChildListener {
   ended(): void;
 }
 
+/** What only a terminal knows. */
+export interface ChildTerminal {
+  /** The process group that has the terminal now. */
+  foreground(): number | undefined;
+  /** Bytes typed that nobody has read yet. */
+  unread(): number;
+  /** Whole lines are read without being echoed: a password is asked for. A line editor reads characters. */
+  secret(): boolean;
+}
+
 export interface Child {
   readonly pid: number;
+  readonly terminal?: ChildTerminal;
   /** Resolves when the kernel has taken all of it; rejects with `stdin_closed` when it never will. */
   write(bytes: Buffer): Promise<void>;
   /** End of input: closes the pipe; on a terminal types the end-of-file character. */

@@ -3,7 +3,7 @@
 
 import type { StartedBody } from '../protocol/event.ts';
 import type { Owner } from '../protocol/host-api.ts';
-import type { Outcome, TerminalSize } from '../protocol/process.ts';
+import type { Outcome, TerminalFacts, TerminalSize } from '../protocol/process.ts';
 
 export interface ProcessFacts {
   readonly id: string;
@@ -21,6 +21,7 @@ export interface ProcessFacts {
   readonly streams: 'merged' | 'separate' | 'pty';
   readonly stdin: 'none' | 'pipe';
   readonly size?: TerminalSize;
+  readonly terminal?: TerminalFacts;
   readonly labels?: Readonly<Record<string, string>>;
   readonly keepMs?: number;
   readonly hardTimeoutMs?: number;

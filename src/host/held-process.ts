@@ -4,13 +4,9 @@
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Stream } from '../protocol/event.ts';
-import type {
-  ByteCounts,
-  Outcome,
-  ProcessInfo,
-  ProcessState,
-  TerminalSize,
-} from '../protocol/process.ts';
+import type { Results } from '../protocol/host-api.ts';
+import type { Params } from '../protocol/operations.ts';
+import type { Outcome, ProcessInfo, ProcessState, TerminalSize } from '../protocol/process.ts';
 import { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
 import { Asides } from './asides.ts';
@@ -20,6 +16,12 @@ import { InputLedger } from './input-ledger.ts';
 import { Pace } from './pace.ts';
 import { loadPosix } from './posix.ts';
 import { nowTicks } from './proc-table.ts';
+import { outcomeOf, type SentSignal } from './outcome.ts';
+import { Terminal } from './terminal.ts';
+import { byteCounts } from './views.ts';
+
+/** How input was meant, for the record. */
+type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys'>;
 
 /** What the host is told, besides what the journal says. */
 export interface ProcessWatcher {
@@ -54,11 +56,12 @@ export class HeldProcess implements ChildListener {
   private readonly startedUs: number;
   private exitedUs: number | undefined;
   private child: Child | undefined;
+  private tty: Terminal | undefined;
   private streamsEnded = false;
   private readonly input: InputLedger;
   private pacing: Pace | undefined;
   private readonly listeners = new Set<() => void>();
-  private readonly sent: { signal: string; by: string }[] = [];
+  private readonly sent: SentSignal[] = [];
   private timedOutAfterMs: number | undefined;
   /** How it ended, from the moment it did; told when it can be read. */
   private known: { readonly outcome: Outcome; readonly exitedAtMs: number } | undefined;
@@ -75,8 +78,28 @@ export class HeldProcess implements ChildListener {
     if (journal instanceof Journal) journal.onGrowth(() => this.wake());
   }
 
-  attach(child: Child): void {
+  attach(child: Child, nonce?: string): void {
     this.child = child;
+    const { journal, setting } = this;
+    if (this.facts.streams !== 'pty' || !(journal instanceof Journal)) return;
+    const write = async (bytes: Buffer): Promise<void> => {
+      const input = this.inputOf();
+      await this.input.write(bytes, undefined, () => input.write(bytes));
+    };
+    this.tty = new Terminal({ clock: setting.clock, journal, child, nonce, write });
+  }
+
+  /** The terminal it runs on, ended or not. */
+  get terminal(): Terminal {
+    if (this.tty) return this.tty;
+    if (this.facts.streams === 'pty') throw this.notRunning();
+    const problem = `Process ${this.facts.id} runs on pipes, not on a terminal.`;
+    throw new HoldfastError('not_a_terminal', problem);
+  }
+
+  /** The process group that has the terminal now. */
+  foreground(): number | undefined {
+    return this.rootAlive ? this.child?.terminal?.foreground() : undefined;
   }
 
   /** An ended process read back from disk. */
@@ -115,7 +138,8 @@ export class HeldProcess implements ChildListener {
   output(stream: Stream, bytes: Buffer): void {
     const { journal } = this;
     if (!(journal instanceof Journal)) return;
-    journal.output(stream, bytes);
+    if (this.tty) this.tty.output(bytes);
+    else journal.output(stream, bytes);
     this.lastOutputAtMs = this.setting.clock.wallMs();
     if (this.pacing?.exceeded(journal.offset)) this.child?.pause();
     if (!journal.full) return;
@@ -140,9 +164,14 @@ export class HeldProcess implements ChildListener {
     this.rootAlive = false;
     this.reapedAtTicks = loadPosix()?.bootTicks() ?? nowTicks();
     this.exitedUs = clock.nowUs();
-    const known = { outcome: this.outcomeOf(status), exitedAtMs: clock.wallMs() };
+    const known = {
+      outcome: outcomeOf(status, this.sent, this.timedOutAfterMs),
+      exitedAtMs: clock.wallMs(),
+    };
     this.known = known;
+    this.tty?.release();
     this.append({ kind: 'exited', body: { outcome: known.outcome } });
+    this.tty?.exited();
     this.whenVisible(() => {
       this.outcome = known.outcome;
       this.exitedAtMs = known.exitedAtMs;
@@ -155,6 +184,7 @@ export class HeldProcess implements ChildListener {
 
   ended(): void {
     this.streamsEnded = true;
+    this.tty?.release();
     this.closeIfDone();
   }
 
@@ -164,15 +194,15 @@ export class HeldProcess implements ChildListener {
     return (this.setting.clock.nowUs() - (since ?? this.startedUs)) / 1000;
   }
 
-  async write(
-    data: Buffer,
-    writeId: string | undefined,
-  ): Promise<{ bytes: number; repeated: boolean }> {
+  async write(data: Buffer, meant: InputMeaning = {}): Promise<Results['write']> {
     const child = this.inputOf();
-    return this.input.write(data, writeId, async () => {
-      this.recordInput(data, writeId, child.echoes());
+    let seq = this.journal.visibleSeq;
+    const written = await this.input.write(data, meant.writeId, async () => {
+      seq = this.recordInput(data, meant, child.echoes() || this.tty?.atPrompt === true);
+      this.tty?.input(data);
       await child.write(data);
     });
+    return { ...written, seq };
   }
 
   endInput(): void {
@@ -181,7 +211,7 @@ export class HeldProcess implements ChildListener {
     void this.input.afterAll(() => child.endInput());
   }
 
-  resize(size: TerminalSize): void {
+  resize(size: TerminalSize): number {
     if (this.facts.streams !== 'pty') {
       throw new HoldfastError(
         'not_a_terminal',
@@ -191,7 +221,7 @@ export class HeldProcess implements ChildListener {
     if (!this.rootAlive || !this.child) throw this.notRunning();
     this.child.resize(size);
     this.size = size;
-    this.append({ kind: 'resize', body: size });
+    return this.append({ kind: 'resize', body: size });
   }
 
   /** Notes that a signal is about to be sent, so that the outcome can name who sent it. */
@@ -214,16 +244,6 @@ export class HeldProcess implements ChildListener {
     });
   }
 
-  bytes(): ByteCounts {
-    const total = this.journal.visibleOffset;
-    const lost = this.journal.lostBytes;
-    const held = this.journal
-      .sources()
-      .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
-    const retained = Math.min(total, held) - Math.min(lost, held);
-    return { total, retained, dropped: Math.max(0, total - retained - lost), lost };
-  }
-
   info(): ProcessInfo {
     const { facts, outcome, exitedAtMs, closedAtMs, lastOutputAtMs, size } = this;
     const degraded = this.journal instanceof Journal ? this.journal.degraded : undefined;
@@ -241,6 +261,7 @@ export class HeldProcess implements ChildListener {
       ...(facts.key !== undefined && { key: facts.key }),
       ...(facts.labels && { labels: facts.labels }),
       ...(size && { size }),
+      ...(facts.terminal && { terminal: facts.terminal }),
       state: this.state,
       settled: this.settled,
       ...(outcome && { outcome }),
@@ -250,7 +271,7 @@ export class HeldProcess implements ChildListener {
       durationMs: this.durationMs(),
       ...(lastOutputAtMs !== undefined && { lastOutputAtMs }),
       seq: this.journal.visibleSeq,
-      bytes: this.bytes(),
+      bytes: byteCounts(this.journal),
       ...(degraded !== undefined && { degraded }),
     };
   }
@@ -264,19 +285,6 @@ export class HeldProcess implements ChildListener {
   private durationMs(): number {
     if (this.ending) return this.ending.durationMs;
     return Math.round(((this.exitedUs ?? this.setting.clock.nowUs()) - this.startedUs) / 1000);
-  }
-
-  private outcomeOf(status: ExitStatus): Outcome {
-    if (this.timedOutAfterMs !== undefined)
-      return { kind: 'timeout', afterMs: this.timedOutAfterMs, ...status };
-    if (status.code !== undefined) return { kind: 'exit', code: status.code };
-    // Somebody else took the status: it is not known, and nothing is made up.
-    if (status.signal === undefined)
-      return { kind: 'lost', reason: 'its exit status went to another part of this program' };
-    const sender = this.sent.findLast((sent) => sent.signal === status.signal);
-    if (sender) return { kind: 'signal', signal: status.signal, by: sender.by };
-    if (status.oom === true) return { kind: 'oom', signal: status.signal };
-    return { kind: 'signal', signal: status.signal, by: 'outside' };
   }
 
   private closeIfDone(): void {
@@ -311,22 +319,28 @@ export class HeldProcess implements ChildListener {
     return this.child;
   }
 
-  private recordInput(data: Buffer, writeId: string | undefined, echoes: boolean): void {
+  private recordInput(data: Buffer, meant: InputMeaning, echoes: boolean): number {
     const keep = this.setting.recordInput && echoes;
-    this.append({
+    const { writeId, as, keys } = meant;
+    return this.append({
       kind: 'input',
       body: {
         bytes: data.length,
         ...(keep && { data: data.toString('base64') }),
         ...(writeId !== undefined && { writeId }),
+        ...(as && { as }),
+        ...(keep && keys && { keys }),
       },
     });
   }
 
-  private append(event: Parameters<Journal['append']>[0]): void {
-    if (!(this.journal instanceof Journal) || this.ending) return;
-    const seq = this.journal.append(event);
+  /** The number of the event; of the newest one when nothing can be added any more. */
+  private append(event: Parameters<Journal['append']>[0]): number {
+    const { journal } = this;
+    if (!(journal instanceof Journal) || this.ending) return journal.visibleSeq;
+    const seq = journal.append(event);
     if (event.kind !== 'exited') this.asides.add(seq);
+    return seq;
   }
 
   /**

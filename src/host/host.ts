@@ -157,31 +157,52 @@ export class Host implements HostApi {
 
   async write(owner: Owner, input: Params<'write'>): Promise<Results['write']> {
     const params = this.params('write', input);
-    const { data = Buffer.alloc(0), eof = false, queued = false, writeId, ...target } = params;
+    const { data = Buffer.alloc(0), eof = false, queued = false, ...rest } = params;
+    const { writeId, as, keys, ...target } = rest;
     const process = this.find(owner, target);
-    const writing = process.write(Buffer.from(data), writeId);
-    if (!queued) {
-      const written = await writing;
-      if (eof && !written.repeated) process.endInput();
-      return written;
-    }
-    // Refused at once or accepted; what becomes of it then is the process's affair.
-    const accepted = { bytes: data.length, repeated: false };
-    const first = await Promise.race([writing, turnOver().then(() => accepted)]);
+    const writing = process.write(Buffer.from(data), { writeId, as, keys });
+    // Queued: refused at once or accepted; what becomes of it then is the process's affair.
+    const accepted = { bytes: data.length, repeated: false, seq: process.journal.visibleSeq };
+    const written = await (queued
+      ? Promise.race([writing, turnOver().then(() => accepted)])
+      : writing);
     writing.catch(() => undefined);
-    if (eof && !first.repeated) process.endInput();
-    return first;
+    if (eof && !written.repeated) process.endInput();
+    if (!queued) await recorded(process, written.seq);
+    return written;
   }
 
   async resize(owner: Owner, input: Params<'resize'>): Promise<Results['resize']> {
     const params = this.params('resize', input);
-    this.find(owner, params).resize(params.size);
-    return {};
+    const process = this.find(owner, params);
+    return recorded(process, process.resize(params.size));
+  }
+
+  async run(owner: Owner, input: Params<'run'>, signal?: AbortSignal): Promise<Results['run']> {
+    const params = this.params('run', input);
+    const { terminal } = this.find(owner, params);
+    return this.park(() => terminal.run(params, signal));
+  }
+
+  async runWait(
+    owner: Owner,
+    input: Params<'runWait'>,
+    signal?: AbortSignal,
+  ): Promise<Results['runWait']> {
+    const params = this.params('runWait', input);
+    const { terminal } = this.find(owner, params);
+    return this.park(() => terminal.runWait(params, signal));
+  }
+
+  async mark(owner: Owner, input: Params<'mark'>): Promise<Results['mark']> {
+    const params = this.params('mark', input);
+    const process = this.find(owner, params);
+    return recorded(process, process.terminal.mark(params.label));
   }
 
   async signal(owner: Owner, input: Params<'signal'>): Promise<Results['signal']> {
-    const { signal, graceMs, by = owner, ...target } = this.params('signal', input);
-    return this.house.signal(this.find(owner, target), { signal, by, graceMs });
+    const { signal, graceMs, by = owner, reach, ...target } = this.params('signal', input);
+    return this.house.signal(this.find(owner, target), { signal, by, graceMs, reach });
   }
 
   async wait(owner: Owner, input: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']> {
@@ -318,6 +339,12 @@ function turnOver(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
+}
+
+/** The number of an event, told when it can be read. */
+async function recorded({ journal }: HeldProcess, seq: number): Promise<{ seq: number }> {
+  if (journal instanceof Journal && journal.visibleSeq < seq) await journal.visible();
+  return { seq };
 }
 
 export type { HostOptions };

@@ -18,12 +18,14 @@ import { Children } from './children.ts';
 import type { Completions } from './completions.ts';
 import { FeedFile } from './feed-file.ts';
 import type { HeldProcess } from './held-process.ts';
+import { endWhenIdle, onceExited } from './idle.ts';
 import { Kin } from './kin.ts';
 import { Leases } from './leases.ts';
 import type { Surroundings } from './launch-plan.ts';
 import { recoverProcesses } from './recover.ts';
 import { Registry } from './registry.ts';
 import { Starter, type StartAnswer, type StarterOptions } from './starter.ts';
+import { ShellMarks } from './shell-marks.ts';
 import { sendSignal, type SignalRequest } from './termination.ts';
 import { lastLines } from './views.ts';
 
@@ -95,7 +97,8 @@ export class Household {
     const feedPlace = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
     this.feed = new FeedFile({ place: feedPlace, limits, clock, pool });
     const { registry, children } = this;
-    const { surroundings } = options;
+    const shells = new ShellMarks(join(options.folder, 'shells'));
+    const surroundings = { ...options.surroundings, shells };
     const watcher = {
       exited: (process: HeldProcess) => this.exited(process),
       closed: (process: HeldProcess) => this.closed(process),
@@ -180,17 +183,16 @@ export class Household {
     this.kin.started(process);
     const { journal, facts } = process;
     if (journal instanceof Journal) journal.onGrowth(() => this.syncer.mark(journal));
-    const { hardTimeoutMs } = facts;
+    const { hardTimeoutMs, terminal } = facts;
+    const { clock } = this;
+    if (terminal?.idleTimeoutMs !== undefined)
+      endWhenIdle(process, terminal.idleTimeoutMs, clock, () => this.end(process, 'idle timeout'));
     if (hardTimeoutMs === undefined) return;
-    const cancel = this.clock.after(hardTimeoutMs, () => {
+    const cancel = clock.after(hardTimeoutMs, () => {
       process.noteTimeout(hardTimeoutMs);
       void this.end(process, 'hard timeout');
     });
-    const stop = process.onChange(() => {
-      if (process.outcome === undefined) return;
-      cancel();
-      stop();
-    });
+    onceExited(process, cancel);
   }
 
   private leaseRanOut(owner: Owner, spareLabel: string | undefined): void {

@@ -6,13 +6,16 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { StartSpec } from '../protocol/operations.ts';
-import type { LaunchPlan } from '../protocol/process.ts';
+import type { LaunchPlan, TerminalFacts } from '../protocol/process.ts';
 import { childEnvironment, type Inheritable, type Variables } from './environment.ts';
+import type { ShellMarks } from './shell-marks.ts';
 
 export interface Surroundings {
   readonly env: Variables;
   readonly cwd: string;
   readonly home: string;
+  /** Makes shells mark their commands. */
+  readonly shells?: ShellMarks;
 }
 
 /** The surroundings, with what every start would otherwise work out again. */
@@ -40,17 +43,36 @@ export function launchPlan(
     });
   }
   const streams = spec.streams ?? 'merged';
+  const file =
+    spec.command === undefined
+      ? findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH)
+      : SHELL;
+  const marked =
+    streams === 'pty' && spec.marks === true ? surroundings.shells?.apply(argv, env) : undefined;
   return {
-    file:
-      spec.command === undefined
-        ? findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH)
-        : SHELL,
-    argv: spec.arg0 === undefined ? argv : [spec.arg0, ...argv.slice(1)],
+    file,
+    argv: marked?.argv ?? (spec.arg0 === undefined ? argv : [spec.arg0, ...argv.slice(1)]),
+    ...(marked && { shownArgv: argv, nonce: marked.nonce }),
+    ...(streams === 'pty' && {
+      terminal: terminalFacts(spec, env.get('TERM') ?? '', marked?.kind),
+    }),
     env: Array.from(env, ([name, value]) => `${name}=${value}`),
     cwd,
     streams,
     stdin: streams === 'pty' ? 'pipe' : (spec.stdin ?? 'none'),
     size: spec.size ?? DEFAULT_SIZE,
+  };
+}
+
+function terminalFacts(
+  { idleTimeoutMs = 0 }: StartSpec,
+  term: string,
+  marks: string | undefined,
+): TerminalFacts {
+  return {
+    term,
+    ...(marks !== undefined && { marks }),
+    ...(idleTimeoutMs > 0 && { idleTimeoutMs }),
   };
 }
 

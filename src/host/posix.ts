@@ -97,7 +97,9 @@ function bindTerminals({ failing, plain }: Binding) {
   const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
   const tcgetattr = failing('int tcgetattr(int fd, void *termios)');
   const TIOCSWINSZ = 0x5414;
-  const ECHO = 0o10;
+  const TIOCGPGRP = 0x540f;
+  const [ICANON, ECHO] = [0o2, 0o10];
+  const group = new Int32Array(1);
   // struct termios: four 32-bit flag words, the line discipline, then c_cc, whose VEOF has index 4.
   const [localFlagsAt, endOfFileAt] = [12, 21];
   const termios = Buffer.alloc(64);
@@ -121,11 +123,20 @@ function bindTerminals({ failing, plain }: Binding) {
     setTerminalSize(fd: number, cols: number, rows: number): void {
       ioctl(fd, TIOCSWINSZ, 'void *', new Uint16Array([rows, cols, 0, 0]));
     },
-    /** Whether it echoes now, and the character that means "end of file" now. */
-    terminalMode(fd: number): { echoes: boolean; endOfFile: number } {
+    /** The group that has the terminal, asked of its master; undefined when there is none. */
+    foregroundGroup(fd: number): number | undefined {
+      ioctl(fd, TIOCGPGRP, 'void *', group);
+      return group[0] || undefined;
+    },
+    /** Whether it echoes and gives whole lines now, and the character that means "end of file" now. */
+    terminalMode(fd: number): { echoes: boolean; lines: boolean; endOfFile: number } {
       tcgetattr(fd, termios);
-      const echoes = (termios.readUInt32LE(localFlagsAt) & ECHO) !== 0;
-      return { echoes, endOfFile: termios.readUInt8(endOfFileAt) };
+      const flags = termios.readUInt32LE(localFlagsAt);
+      return {
+        echoes: (flags & ECHO) !== 0,
+        lines: (flags & ICANON) !== 0,
+        endOfFile: termios.readUInt8(endOfFileAt),
+      };
     },
   };
 }

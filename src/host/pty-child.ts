@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 
 import { errnoOf } from '../base/disk.ts';
 import type { LaunchPlan, TerminalSize } from '../protocol/process.ts';
-import type { Child, ChildListener, ExitStatus } from './child.ts';
+import type { Child, ChildListener, ChildTerminal, ExitStatus } from './child.ts';
 import { ChildInput, type ChildTools, openOutput, stdinClosed } from './child-socket.ts';
 import type { Posix } from './posix.ts';
 import { PosixError } from './posix-library.ts';
@@ -120,6 +120,16 @@ class PtyChild implements Child {
   resize({ cols, rows }: TerminalSize): void {
     if (this.listener) this.tools.posix.setTerminalSize(this.master, cols, rows);
   }
+
+  readonly terminal: ChildTerminal = {
+    foreground: () => (this.listener ? this.tools.posix.foregroundGroup(this.master) : undefined),
+    unread: () => (this.hold === undefined ? 0 : this.tools.posix.readableBytes(this.hold)),
+    secret: () => {
+      if (!this.listener) return false;
+      const { echoes, lines } = this.tools.posix.terminalMode(this.master);
+      return lines && !echoes;
+    },
+  };
 
   echoes(): boolean {
     return !this.listener || this.tools.posix.terminalMode(this.master).echoes;

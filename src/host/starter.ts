@@ -171,7 +171,7 @@ export class Starter {
         recordInput: spec.recordInput ?? plan.streams === 'pty',
       };
       const process = new HeldProcess(facts, journal, setting);
-      process.attach(child);
+      process.attach(child, plan.nonce);
       journal.append({ kind: 'started', body: startedBody(facts) });
       journal.flush();
       late.target = process;
@@ -195,13 +195,13 @@ export class Starter {
       ...(spec.name !== undefined && { name: spec.name }),
       ...(spec.key !== undefined && { key: spec.key }),
       fingerprint,
-      command: spec.command ?? plan.argv.join(' '),
-      argv: plan.argv,
+      command: spec.command ?? (plan.shownArgv ?? plan.argv).join(' '),
+      argv: plan.shownArgv ?? plan.argv,
       cwd: plan.cwd,
       pid,
       streams: plan.streams,
       stdin: plan.stdin,
-      ...(plan.streams === 'pty' && { size: plan.size }),
+      ...(plan.terminal && { size: plan.size, terminal: plan.terminal }),
       ...(spec.labels && { labels: spec.labels }),
       ...(spec.keepMs !== undefined && { keepMs: spec.keepMs }),
       ...(spec.hardTimeoutMs !== undefined && { hardTimeoutMs: spec.hardTimeoutMs }),

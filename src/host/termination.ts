@@ -3,6 +3,7 @@
 
 import { constants } from 'node:os';
 import type { Clock } from '../base/clock.ts';
+import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { SignalResult, Survivor } from '../protocol/host-api.ts';
 import { waitUntil } from '../journal/wait-until.ts';
@@ -19,11 +20,14 @@ export interface SignalRequest {
   readonly signal: string;
   readonly by: string;
   readonly graceMs?: number | undefined;
+  readonly reach?: 'all' | 'foreground' | undefined;
 }
 
 /** Rounds of KILL: each catches what was forked while the one before was sent. */
 const KILL_ROUNDS = 50;
 const ROUND_MS = 100;
+/** What ends by TERM has mostly done so by then. */
+const HANG_UP_AFTER_MS = 100;
 
 export async function sendSignal(
   process: HeldProcess,
@@ -33,6 +37,7 @@ export async function sendSignal(
   const { kin } = tools;
   const wanted = request.signal.toLowerCase();
   const name = wanted === 'terminate' ? 'SIGTERM' : signalName(request.signal);
+  if (request.reach === 'foreground') return signalForeground(process, name, request.by);
   const found = process.settled ? [] : await kin.find(process);
   if (found.length === 0 && !process.rootAlive) {
     kin.check(process);
@@ -49,7 +54,9 @@ export async function sendSignal(
   if (wanted === 'terminate') {
     // A stopped process would sit on the TERM until someone continues it.
     kin.signal(process, found, 'SIGCONT');
-    await settled(process, request.graceMs ?? tools.graceMs, tools);
+    const graceMs = request.graceMs ?? tools.graceMs;
+    await hangUp(process, request.by, graceMs, tools);
+    await settled(process, graceMs, tools);
     // Looked for once more, thoroughly: what is answered is what was seen.
     if (!process.rootAlive && (await kin.find(process)).length === 0) {
       return { signalled, escapees, survivors: [], escalated: false };
@@ -58,6 +65,35 @@ export async function sendSignal(
   }
   const survivors = await killAll(process, tools);
   return { signalled, escapees, survivors, escalated: wanted === 'terminate' };
+}
+
+/** To the group that has the terminal, as Ctrl-C does: the shell behind it is not touched unless it has it itself. */
+function signalForeground(held: HeldProcess, name: NodeJS.Signals, by: string): SignalResult {
+  const group = held.foreground();
+  if (group === undefined) throw held.notRunning();
+  held.noteSignal(name, by, []);
+  try {
+    process.kill(-group, name);
+  } catch (error) {
+    // Its last member has just ended.
+    if (errnoOf(error) !== 'ESRCH') throw error;
+    return { signalled: [], escapees: [], survivors: [], escalated: false };
+  }
+  return { signalled: [group], escapees: [], survivors: [], escalated: false };
+}
+
+/** An interactive shell ignores TERM; it ends when its terminal hangs up. */
+async function hangUp(
+  process: HeldProcess,
+  by: string,
+  graceMs: number,
+  tools: TerminationTools,
+): Promise<void> {
+  if (process.facts.streams !== 'pty') return;
+  await settled(process, Math.min(HANG_UP_AFTER_MS, graceMs), tools);
+  if (!process.rootAlive || graceMs <= HANG_UP_AFTER_MS) return;
+  process.noteSignal('SIGHUP', by, []);
+  tools.kin.signal(process, await tools.kin.find(process), 'SIGHUP');
 }
 
 /** KILL until nothing is left, or until it is clear that something cannot be killed. */

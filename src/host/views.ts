@@ -1,11 +1,23 @@
-// The text views of one process, fetched from its journal: head and tail for a model, the last lines for a notice, and
+// The views of one process, made of its journal: the counts of its bytes, head and tail for a model, the last lines for a notice, and
 // a source of bytes for a search.
 
 import { cutStart, decodeUtf8 } from '../base/utf8.ts';
+import type { ByteCounts } from '../protocol/process.ts';
 import type { HeadTailText } from '../protocol/views.ts';
 import type { ByteSource } from '../journal/byte-source.ts';
 import { headTail, headTailPlan, type HeadTailLimits } from '../journal/head-tail.ts';
 import { readRange, type Readable } from '../journal/reader.ts';
+
+export function byteCounts(
+  journal: Pick<Readable, 'sources' | 'visibleOffset'> & { readonly lostBytes: number },
+): ByteCounts {
+  const { visibleOffset: total, lostBytes: lost } = journal;
+  const held = journal
+    .sources()
+    .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+  const retained = Math.min(total, held) - Math.min(lost, held);
+  return { total, retained, dropped: Math.max(0, total - retained - lost), lost };
+}
 
 async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
   const totalBytes = journal.visibleOffset;

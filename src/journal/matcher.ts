@@ -2,10 +2,10 @@
 // the event loop; regular expressions run in one worker thread, block by block in turn for all searches, and a block that
 // takes too long costs its own search and the worker, nothing else.
 
-import { Worker } from 'node:worker_threads';
 import { builtFile } from '../base/built-file.ts';
 import type { Clock } from '../base/clock.ts';
-import { threadTimeNs } from '../base/thread-time.ts';
+import { TimedThread } from '../base/timed-thread.ts';
+import type { JobEnd } from '../base/timed-thread.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { SearchResult } from '../protocol/views.ts';
 import type { ByteSource } from './byte-source.ts';
@@ -15,7 +15,7 @@ import { abortedError, Search } from './search.ts';
 import type { Scan } from './search.ts';
 import { planSearch } from './search-query.ts';
 import type { RegexPlan, SearchQuery } from './search-query.ts';
-import type { Begun, ScanAnswer, ScanJob } from './search-worker.ts';
+import type { ScanAnswer, ScanJob } from './search-worker.ts';
 
 export interface MatcherOptions {
   /** For the time after which an idle worker leaves. */
@@ -30,16 +30,11 @@ interface Task extends ScanJob {
   readonly reject: (reason: Error) => void;
 }
 
-/** A worker that has not even begun after this long never will. */
-const START_BUDGET_MS = 30_000;
-/** On a machine so busy that a thread hardly runs, this many budgets on the clock are enough as well. */
-const PATIENCE = 10;
-
 export class Matcher {
   private readonly clock: Clock;
   private readonly blockBudgetMs: number;
   private readonly idleMs: number;
-  private worker: SearchThread | undefined;
+  private worker: TimedThread<ScanJob, ScanAnswer> | undefined;
   private readonly queue: Task[] = [];
   private current: Task | undefined;
   private lastId = 0;
@@ -117,12 +112,21 @@ export class Matcher {
     this.current = this.queue.shift();
     if (this.current === undefined) return;
     this.cancelIdle?.();
-    this.worker ??= new SearchThread((end) => this.ended(end));
+    this.worker ??= new TimedThread({
+      name: 'holdfast-search',
+      file: builtFile(import.meta.url, './search-worker.js'),
+      maxHeapMb: 128,
+      tell: (end) => this.ended(end),
+    });
     const { id, regex, input } = this.current;
-    this.worker.start({ id, regex, input }, this.blockBudgetMs);
+    // A copy of its own: a view into a larger buffer would carry the whole of it along.
+    const bytes = new Uint8Array(input.bytes);
+    this.worker.start({ id, regex, input: { ...input, bytes } }, this.blockBudgetMs, [
+      bytes.buffer,
+    ]);
   }
 
-  private ended(end: JobEnd): void {
+  private ended(end: JobEnd<ScanAnswer>): void {
     const task = this.current;
     this.current = undefined;
     if (end.kind === 'answer' && 'hits' in end.answer) task?.resolve(end.answer.hits);
@@ -134,7 +138,7 @@ export class Matcher {
     this.cancelIdle = this.clock.after(this.idleMs, () => this.dropWorker());
   }
 
-  private problem(task: Task, end: JobEnd): Error {
+  private problem(task: Task, end: JobEnd<ScanAnswer>): Error {
     const details = { pattern: task.regex.source };
     const slow = (message: string): Error =>
       new HoldfastError('pattern_too_slow', message, details);
@@ -164,106 +168,9 @@ export class Matcher {
   }
 }
 
-type JobEnd =
-  | { readonly kind: 'answer'; readonly answer: ScanAnswer }
-  | { readonly kind: 'slow' }
-  | { readonly kind: 'failed'; readonly error: Error; readonly outOfMemory: boolean };
-
-/** One worker thread, one job at a time. Tells how each job ended, and keeps the program alive only meanwhile. */
-class SearchThread {
-  private readonly worker: Worker;
-  private readonly begun: Begun = new BigInt64Array(new SharedArrayBuffer(32));
-  private readonly tell: (end: JobEnd) => void;
-  private job = 0;
-  private timer: NodeJS.Timeout | undefined;
-
-  constructor(tell: (end: JobEnd) => void) {
-    this.tell = tell;
-    this.worker = new Worker(builtFile(import.meta.url, './search-worker.js'), {
-      name: 'holdfast-search',
-      workerData: this.begun,
-      // Options of the main program (loaders, inspectors) are not for the worker.
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 },
-    });
-    this.worker.on('message', (answer: ScanAnswer) => this.finish({ kind: 'answer', answer }));
-    this.worker.on('error', (error: Error & { code?: string }) => {
-      this.finish({
-        kind: 'failed',
-        error,
-        outOfMemory: error.code === 'ERR_WORKER_OUT_OF_MEMORY',
-      });
-    });
-    this.worker.on('exit', () => {
-      this.tell({
-        kind: 'failed',
-        error: new Error('The search worker ended.'),
-        outOfMemory: false,
-      });
-    });
-    this.worker.unref();
-  }
-
-  start(job: ScanJob, budgetMs: number): void {
-    this.job = job.id;
-    this.worker.ref();
-    // A copy of its own: a view into a larger buffer would carry the whole of it along.
-    const bytes = new Uint8Array(job.input.bytes);
-    this.worker.postMessage({ ...job, input: { ...job.input, bytes } } satisfies ScanJob, [
-      bytes.buffer,
-    ]);
-    const postedAt = process.hrtime.bigint();
-    const judge = (): void => {
-      if (this.job !== job.id) return;
-      const hasBegun = Atomics.load(this.begun, 0) === BigInt(job.id);
-      const leftMs = hasBegun ? budgetMs - this.spentMs() : START_BUDGET_MS - msSince(postedAt);
-      if (leftMs > 0) this.timer = setTimeout(check, Math.min(leftMs, budgetMs));
-      else if (hasBegun) this.finish({ kind: 'slow' });
-      else
-        this.finish({
-          kind: 'failed',
-          error: new Error('The search worker did not start.'),
-          outOfMemory: false,
-        });
-    };
-    // Timers come first in a turn of the loop: an answer that is already there gets its chance before the verdict.
-    const check = (): void => void setImmediate(judge);
-    this.timer = setTimeout(check, budgetMs);
-  }
-
-  /** On the job that was begun: what the thread has worked, or its share of the clock when that is more or all we know. */
-  private spentMs(): number {
-    const [, clock = 0n, time = 0n, thread = 0n] = this.begun;
-    const now = time > 0n ? threadTimeNs(Number(thread)) : undefined;
-    if (now === undefined) return msSince(clock);
-    return Math.max(Number(now - time) / 1e6, msSince(clock) / PATIENCE);
-  }
-
-  async end(): Promise<void> {
-    this.job = 0;
-    clearTimeout(this.timer);
-    this.worker.removeAllListeners();
-    // One that fails while it is being ended is ended all the same.
-    this.worker.on('error', () => undefined);
-    await this.worker.terminate();
-  }
-
-  private finish(end: JobEnd): void {
-    if (this.job === 0) return;
-    this.job = 0;
-    clearTimeout(this.timer);
-    this.worker.unref();
-    this.tell(end);
-  }
-}
-
 function textScan(finder: TextFinder): Scan {
   return (input) =>
     Promise.resolve(finder.mayContain(input.bytes, input.raw) ? scanLines(input, finder.find) : []);
-}
-
-function msSince(clock: bigint): number {
-  return Number(process.hrtime.bigint() - clock) / 1e6;
 }
 
 function closedError(): HoldfastError {

@@ -1,8 +1,8 @@
 // The search worker: runs regular expressions, and nothing else, where a slow one holds up nobody. It is ended from
-// outside when it takes too long, so it says what it began, and when, in memory that both threads see.
+// outside when it takes too long.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { threadId, threadTimeNs } from '../base/thread-time.ts';
+import { serveJobs } from '../base/timed-thread.ts';
 import { scanLines } from './line-scan.ts';
 import type { Find, LineHit, ScanInput } from './line-scan.ts';
 import type { RegexPlan } from './search-query.ts';
@@ -21,26 +21,13 @@ export type ScanAnswer =
       readonly message: string;
     };
 
-/** What was begun last: [0] number of the job, [1] time on the monotonic clock, [2] time of the thread, [3] its number. */
-export type Begun = BigInt64Array<SharedArrayBuffer>;
-
 /**
  * A leading ".*" is tried again from every character of a line, in quadratic time (measured: 0.5 s for 256 KiB of lines
  * of 2 KB). Its leftmost match always begins where a run of characters that "." takes begins, so it is tried only there.
  */
 const RUN_START = '(?:^|(?<=[\\n\\r\\u2028\\u2029]))';
 
-const begun = workerData as Begun;
-const thread = threadId();
-Atomics.store(begun, 3, BigInt(thread));
-
-parentPort?.on('message', (job: ScanJob) => {
-  Atomics.store(begun, 1, process.hrtime.bigint());
-  Atomics.store(begun, 2, threadTimeNs(thread) ?? 0n);
-  Atomics.store(begun, 0, BigInt(job.id));
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port between threads has no origin
-  parentPort?.postMessage(answer(job));
-});
+serveJobs(parentPort, workerData, answer);
 
 function answer(job: ScanJob): ScanAnswer {
   try {

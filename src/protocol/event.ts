@@ -31,6 +31,9 @@ interface InputBody {
   readonly data?: string;
   readonly writeId?: string;
   readonly eof?: true;
+  /** How it was meant, when that was said. */
+  readonly as?: 'text' | 'paste' | 'keys';
+  readonly keys?: readonly string[];
 }
 interface SignalBody {
   readonly signal: string;

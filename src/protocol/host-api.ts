@@ -5,6 +5,7 @@ import type { Limits } from './limits.ts';
 import type { HeadTailText, SearchResult } from './views.ts';
 import type { OperationName, Params } from './operations.ts';
 import type { Outcome, ProcessInfo, ProcessState } from './process.ts';
+import type { RunResult } from './run.ts';
 
 /** Who asks. Sees and touches only its own processes. */
 export type Owner = string;
@@ -150,9 +151,13 @@ export interface Results {
   range: ByteRange;
   text: HeadTailText & { readonly process: ProcessInfo };
   search: SearchResult;
-  write: { readonly bytes: number; readonly repeated: boolean };
-  resize: Record<string, never>;
+  /** `seq`: the event that records it. */
+  write: { readonly bytes: number; readonly repeated: boolean; readonly seq: number };
+  resize: { readonly seq: number };
   signal: SignalResult;
+  run: RunResult;
+  runWait: RunResult;
+  mark: { readonly seq: number };
   wait: WaitResult;
   ports: { readonly ports: readonly ListeningPort[] };
   remove: Record<string, never>;

@@ -67,7 +67,14 @@ const start = v.object({
   keepMs: v.optional(milliseconds),
   /** Whether what is written to stdin is kept in the journal. Terminals: yes, except what is typed unechoed. */
   recordInput: v.optional(v.boolean()),
+  /** Terminals whose program is a shell: it is made to tell where each command begins and ends. */
+  marks: v.optional(v.boolean()),
+  /** Ends the process when nothing was printed, typed or changed for so long. 0 is never. */
+  idleTimeoutMs: v.optional(milliseconds),
 });
+
+/** How the end of a run is to be known. auto: by the shell's marks where it has them, otherwise not at all. */
+const completion = v.picklist(['auto', 'sentinel', 'none']);
 
 const condition = v.variant('kind', [
   v.object({ kind: v.literal('exit') }),
@@ -145,6 +152,9 @@ export const operations = {
     writeId: v.optional(shortText),
     /** Answer when it is accepted, instead of when the process's input has taken it. */
     queued: v.optional(v.boolean()),
+    /** How it was meant, for the record: typed text, a paste, or keys by their names. */
+    as: v.optional(v.picklist(['text', 'paste', 'keys'])),
+    keys: v.optional(v.pipe(v.array(shortText), v.maxLength(10_000))),
   }),
   resize: v.object({ ...target, size }),
   signal: v.object({
@@ -154,7 +164,22 @@ export const operations = {
     graceMs: v.optional(milliseconds),
     /** Who asks, for the record. */
     by: v.optional(shortText),
+    /** foreground: only to the group that has the terminal now, as a key would. */
+    reach: v.optional(v.picklist(['all', 'foreground'])),
   }),
+  run: v.object({
+    ...target,
+    command: v.pipe(text, v.minLength(1), v.maxLength(10_000_000)),
+    /** The caller's name for this run: the same name is run once, and asking again waits for it again. */
+    run: v.optional(id),
+    /** False: only typed. */
+    wait: v.optional(v.boolean()),
+    /** How long to wait; the command goes on afterwards. */
+    timeoutMs: v.optional(milliseconds),
+    completion: v.optional(completion),
+  }),
+  runWait: v.object({ ...target, run: v.string(), timeoutMs: v.optional(milliseconds) }),
+  mark: v.object({ ...target, label: v.pipe(text, v.maxLength(4096)) }),
   wait: v.object({
     waits: v.pipe(
       v.array(

@@ -5,6 +5,13 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
+export interface TerminalFacts {
+  readonly term: string;
+  /** The kind of shell that marks its commands; absent when none does. */
+  readonly marks?: string;
+  readonly idleTimeoutMs?: number;
+}
+
 /** How a process ended. None of these ever collapses into exit code 0. */
 export type Outcome =
   | { readonly kind: 'exit'; readonly code: number }
@@ -48,6 +55,8 @@ export interface ProcessInfo {
   readonly streams: 'merged' | 'separate' | 'pty';
   readonly stdin: 'none' | 'pipe';
   readonly size?: TerminalSize;
+  /** The value of TERM, and whether its shell was made to mark its commands. Terminals only. */
+  readonly terminal?: TerminalFacts;
   readonly labels?: Readonly<Record<string, string>>;
   readonly state: ProcessState;
   /** No member of its group and no known descendant is alive. */
@@ -76,4 +85,9 @@ export interface LaunchPlan {
   readonly streams: 'merged' | 'separate' | 'pty';
   readonly stdin: 'none' | 'pipe';
   readonly size: TerminalSize;
+  readonly terminal?: TerminalFacts;
+  /** What the shell of a terminal proves its marks by. */
+  readonly nonce?: string;
+  /** What was asked for, where the shell was started with more. */
+  readonly shownArgv?: readonly string[];
 }

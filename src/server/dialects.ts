@@ -11,6 +11,7 @@ import { StartRate, type StartRateOptions } from './start-rate.ts';
 export interface DialectOptions {
   readonly host: NativeOptions['host'];
   readonly metrics: NativeOptions['metrics'];
+  readonly terminals: NativeOptions['terminals'];
   readonly clock: Clock;
   readonly report: (message: string) => void;
   readonly home: string;
@@ -24,7 +25,7 @@ export interface DialectOptions {
 }
 
 export function openDialects(options: DialectOptions): { routes: Route[]; close(): Promise<void> } {
-  const { host, clock, report, home, env, metrics } = options;
+  const { host, clock, report, home, env, metrics, terminals } = options;
   const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
   const startRate = new StartRate(clock, options.startRate);
   const codex = codexOptions({
@@ -41,7 +42,15 @@ export function openDialects(options: DialectOptions): { routes: Route[]; close(
   const routes = [
     codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, startRate, defaultDirectory }),
-    ...nativeRoutes({ host, metrics, heartbeatMs, startRate, maxBodyBytes }),
+    ...nativeRoutes({
+      host,
+      metrics,
+      terminals,
+      shell: env['SHELL'] || '/bin/sh',
+      heartbeatMs,
+      startRate,
+      maxBodyBytes,
+    }),
     ...mcp.routes,
   ];
   return { routes, close: () => mcp.close() };

@@ -5,6 +5,7 @@ import * as v from 'valibot';
 import { operations } from '../protocol/operations.ts';
 import { answers } from './native-shapes.ts';
 import { strictly } from './strict-schema.ts';
+import { terminalOperations } from './terminals/terminal-operations.ts';
 
 /** The owner may be named in the query as well as in the header, for tools that cannot send one. */
 const owner = v.optional(v.string());
@@ -143,7 +144,7 @@ export const nativeOperations = {
     summary: 'Change the size of a terminal',
     query: query({}),
     body: body(without(operations.resize)),
-    answer: answers.nothing,
+    answer: answers.numbered,
   },
   signal: {
     method: 'POST',
@@ -169,6 +170,7 @@ export const nativeOperations = {
     query: query({}),
     answer: answers.ports,
   },
+  ...terminalOperations,
   completions: {
     method: 'GET',
     path: '/v1/completions',

@@ -59,6 +59,13 @@ const process = shape<ProcessInfo>(
     streams: v.picklist(['merged', 'separate', 'pty']),
     stdin: v.picklist(['none', 'pipe']),
     size: v.exactOptional(size),
+    terminal: v.exactOptional(
+      v.object({
+        term: text,
+        marks: v.exactOptional(text),
+        idleTimeoutMs: v.exactOptional(whole),
+      }),
+    ),
     labels: v.exactOptional(v.record(text, text)),
     state,
     settled: v.boolean(),
@@ -90,6 +97,8 @@ const inputBody = {
   data: v.exactOptional(text),
   writeId: v.exactOptional(text),
   eof: v.exactOptional(v.literal(true)),
+  as: v.exactOptional(v.picklist(['text', 'paste', 'keys'])),
+  keys: v.exactOptional(v.array(text)),
 };
 
 const event = shape<NativeEvent>(
@@ -294,7 +303,8 @@ export const answers = {
   started: shape<Results['start']>(v.object({ process, attached: v.boolean() })),
   processes: shape<Results['list']>(v.object({ processes: v.array(process), total: whole })),
   text: shape<Results['text']>(v.object({ text, truncated: v.exactOptional(truncation), process })),
-  written: shape<Results['write']>(v.object({ bytes: whole, repeated: v.boolean() })),
+  written: shape<Results['write']>(v.object({ bytes: whole, repeated: v.boolean(), seq: whole })),
+  numbered: shape<{ readonly seq: number }>(v.object({ seq: whole })),
   waited: shape<WaitResult>(v.object({ met: v.array(met), timedOut: v.boolean() })),
   ports: shape<Results['ports']>(v.object({ ports: v.array(port) })),
   removed: shape<{ readonly removed: number }>(v.object({ removed: whole })),

@@ -5,42 +5,30 @@ import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
 import { DOCS_POLICY, docsPage } from './docs-page.ts';
 import type { Metrics } from './metrics.ts';
+import type { Calls, NativeCall } from './native-call.ts';
 import { download } from './native-download.ts';
 import { nativePage } from './native-events.ts';
 import { followCompletions, followProcess } from './native-follow.ts';
 import { invalid, parseBody, parseQuery } from './native-input.ts';
 import {
   nativeOperations,
-  type Answer,
   type Body,
   type NativeName,
   type NativeOperation,
-  type Query,
 } from './native-operations.ts';
-import { nativeOwner, type NativeOwner } from './native-owner.ts';
+import { nativeOwner } from './native-owner.ts';
 import { openApi } from './openapi.ts';
 import type { Exchange, Route } from './router.ts';
 import { HEARTBEAT_MS } from './sse.ts';
 import type { StartRate } from './start-rate.ts';
+import { terminalCalls, type TerminalCallOptions } from './terminals/terminal-calls.ts';
 
-export interface NativeOptions {
-  readonly host: HostApi;
+export interface NativeOptions extends TerminalCallOptions {
   readonly metrics: Metrics;
   readonly startRate: StartRate;
   readonly maxBodyBytes: number;
   readonly heartbeatMs?: number | undefined;
 }
-
-interface Call<Name extends NativeName> {
-  readonly exchange: Exchange;
-  readonly owner: NativeOwner;
-  /** The process in the path, for rows that name one. */
-  readonly id: string;
-  readonly query: Query<Name>;
-  readonly body: Body<Name>;
-}
-
-type Calls = { readonly [Name in NativeName]: (call: Call<Name>) => Promise<Answer<Name>> };
 
 export function nativeRoutes(options: NativeOptions): Route[] {
   const calls: Calls = {
@@ -49,15 +37,16 @@ export function nativeRoutes(options: NativeOptions): Route[] {
     ...inputCalls(options),
     ...feedCalls(options),
     ...serverCalls(options),
+    ...terminalCalls(options),
   };
   return Object.entries<NativeOperation>(nativeOperations).map(([name, operation]) => {
-    const call = calls[name as NativeName] as (call: Call<NativeName>) => Promise<unknown>;
+    const call = calls[name as NativeName] as (call: NativeCall<NativeName>) => Promise<unknown>;
     const { method, path } = operation;
     return { method, path, handler: async (exchange) => call(parseCall(exchange, operation)) };
   });
 }
 
-function parseCall(exchange: Exchange, { query, body }: NativeOperation): Call<NativeName> {
+function parseCall(exchange: Exchange, { query, body }: NativeOperation): NativeCall<NativeName> {
   return {
     exchange,
     owner: nativeOwner(exchange),

@@ -19,6 +19,7 @@ import { Router } from './router.ts';
 import { takeServerLock } from './server-lock.ts';
 import type { StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
+import { Terminals } from './terminals/terminals.ts';
 import { secretIn, Tokens } from './tokens.ts';
 
 export interface ServerOptions {
@@ -125,17 +126,21 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
+  const terminals = new Terminals(host, clock);
+  held.add(() => terminals.close());
   const dialects = openDialects({
     ...options,
     host,
     clock,
     metrics,
+    terminals,
     report,
     home: home.folder,
     maxBodyBytes: MAX_BODY_BYTES,
   });
   held.add(() => dialects.close());
   const router = new Router(dialects.routes);
+  await terminals.attendAll();
   const hosts = new Set(options.allowHosts?.map(checkedHost));
   const policy: GatePolicy = {
     hosts,

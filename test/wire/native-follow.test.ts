@@ -8,7 +8,9 @@ import type { HostApi, Missed } from '../../src/protocol/host-api.ts';
 import { Metrics } from '../../src/server/metrics.ts';
 import { nativeRoutes } from '../../src/server/native.ts';
 import type { NativeEvent } from '../../src/server/native-events.ts';
+import { Terminals } from '../../src/server/terminals/terminals.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
+import { Terminals } from '../../src/server/terminals/terminals.ts';
 import { openDoor, serve, type Served } from '../support/coder-client.ts';
 import { eventData, NativeClient, outputOf, type Frame } from '../support/native-client.ts';
 import { seeded } from '../support/random.ts';
@@ -132,6 +134,8 @@ describe('following a process', () => {
       maxBodyBytes: 1024,
       metrics: new Metrics(),
       startRate: new StartRate(clock),
+      terminals: new Terminals(host, clock),
+      shell: '/bin/sh',
     });
     const { door, port } = await openDoor(routes);
     const sockets: Socket[] = [];
@@ -262,8 +266,11 @@ describe('following completions', () => {
       },
     };
     const clock = systemClock;
+    const terminals = new Terminals(host, clock);
     const routes = nativeRoutes({
       host: counting,
+      terminals,
+      shell: '/bin/sh',
       maxBodyBytes: 1024,
       metrics: new Metrics(),
       startRate: new StartRate(clock),

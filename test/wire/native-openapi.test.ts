@@ -164,7 +164,7 @@ describe('the description of the native dialect', () => {
       (links: string[]) => links.every((link) => html.includes(`id="${link.slice(1)}"`)),
     );
     for (const { path, summary } of Object.values<NativeOperation>(nativeOperations)) {
-      expect(html).toContain(path.replace(':id', '{id}'));
+      expect(html).toContain(path.replace(/:(\w+)/g, '{$1}'));
       expect(html).toContain(summary);
     }
     for (const code of Object.keys(errors)) expect(html).toContain(`<code>${code}</code>`);

@@ -1,0 +1,109 @@
+// What `tty` commands print: agent-tty's envelopes, error codes and exit codes, so that its scripts go on working.
+
+import { HoldfastError } from '../../protocol/errors.ts';
+
+const exitCodes = {
+  INTERNAL_ERROR: 1,
+  INVALID_INPUT: 2,
+  INVALID_SESSION_ID: 2,
+  INVALID_DIMENSIONS: 2,
+  INVALID_SIGNAL: 2,
+  INVALID_KEYS: 2,
+  INVALID_DURATION: 2,
+  SESSION_NOT_FOUND: 3,
+  SESSION_NOT_RUNNING: 4,
+  SESSION_ALREADY_DESTROYED: 4,
+  HOST_TIMEOUT: 5,
+  HOST_UNREACHABLE: 6,
+  EXPORT_ERROR: 7,
+  STORAGE_READ_ERROR: 8,
+  STORAGE_WRITE_ERROR: 8,
+  RPC_ERROR: 9,
+  REPLAY_ERROR: 10,
+} as const;
+
+export type TtyCode = keyof typeof exitCodes;
+/** A wait or a run whose time was over is an answer, not an error; a wait says it with this. */
+export const WAIT_TIMEOUT_EXIT = 11;
+
+export class TtyError extends Error {
+  readonly code: TtyCode;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: TtyCode, message: string, details: Record<string, unknown> = {}) {
+    super(message);
+    this.code = code;
+    this.details = details;
+  }
+
+  get exit(): number {
+    return exitCodes[this.code];
+  }
+
+  get retryable(): boolean {
+    return ['HOST_UNREACHABLE', 'HOST_TIMEOUT', 'RPC_ERROR'].includes(this.code);
+  }
+}
+
+const codesOf: Partial<Record<HoldfastError['code'], TtyCode>> = {
+  not_found: 'SESSION_NOT_FOUND',
+  not_a_terminal: 'SESSION_NOT_FOUND',
+  not_running: 'SESSION_NOT_RUNNING',
+  stdin_closed: 'SESSION_NOT_RUNNING',
+  invalid_input: 'INVALID_INPUT',
+  pattern_invalid: 'INVALID_INPUT',
+  pattern_too_slow: 'INVALID_INPUT',
+  program_not_found: 'INVALID_INPUT',
+  program_not_executable: 'INVALID_INPUT',
+  cwd_not_found: 'INVALID_INPUT',
+  cwd_not_usable: 'INVALID_INPUT',
+  keeper_unreachable: 'HOST_UNREACHABLE',
+  keeper_lost: 'HOST_UNREACHABLE',
+  keeper_too_old: 'RPC_ERROR',
+  storage_full: 'STORAGE_WRITE_ERROR',
+  storage_unavailable: 'STORAGE_WRITE_ERROR',
+  journal_damaged: 'STORAGE_READ_ERROR',
+};
+
+const codesOfFields: Readonly<Record<string, TtyCode>> = {
+  keys: 'INVALID_KEYS',
+  signal: 'INVALID_SIGNAL',
+  id: 'INVALID_SESSION_ID',
+  'size.cols': 'INVALID_DIMENSIONS',
+  'size.rows': 'INVALID_DIMENSIONS',
+};
+
+/** Whatever was thrown, in agent-tty's words; the cause is always named. */
+export function ttyError(thrown: unknown): TtyError {
+  if (thrown instanceof TtyError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  if (!(thrown instanceof HoldfastError)) return new TtyError('INTERNAL_ERROR', message);
+  const { code, details } = thrown;
+  const field = details['field'];
+  const byField = code === 'invalid_input' && typeof field === 'string' && codesOfFields[field];
+  const told = byField || (codesOf[code] ?? 'INTERNAL_ERROR');
+  return new TtyError(told, message, { ...details, cause: code });
+}
+
+export function success(command: string, result: unknown): string {
+  return pretty({ ok: true, command, timestamp: new Date().toISOString(), result });
+}
+
+export function failure(command: string, error: TtyError): string {
+  const { code, message, retryable, details } = error;
+  return pretty({
+    ok: false,
+    command,
+    timestamp: new Date().toISOString(),
+    error: { code, message, retryable, details },
+  });
+}
+
+/** JSON leaves DEL and C1 as they are, and a terminal may obey them. */
+function pretty(value: unknown): string {
+  // oxlint-disable-next-line no-control-regex
+  const text = JSON.stringify(value, undefined, 2).replace(/[\x7f-\x9f]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+  return `${text}\n`;
+}

@@ -1,0 +1,138 @@
+// Terminals as `tty` commands name and describe them: agent-tty's words for their states, and the folder beside the
+// journal where their pictures lie.
+
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { idPattern } from '../../base/ids.ts';
+import type { ProcessInfo } from '../../protocol/process.ts';
+import { isError, type Caller } from '../caller.ts';
+import { TtyError } from './envelope.ts';
+
+export type Status = 'running' | 'exited' | 'failed' | 'destroying' | 'destroyed';
+
+export function sessionFolder(caller: Caller, id: string): string {
+  return join(caller.home, 'terminals', id);
+}
+
+function destroyedFile(caller: Caller, id: string): string {
+  return join(sessionFolder(caller, id), 'destroyed');
+}
+
+export function noteDestroyed(caller: Caller, id: string): void {
+  mkdirSync(sessionFolder(caller, id), { recursive: true, mode: 0o700 });
+  writeFileSync(destroyedFile(caller, id), '', { mode: 0o600 });
+}
+
+/** The terminal of this id or name. Ids are checked before anything is asked. */
+export async function findTerminal(caller: Caller, id: string): Promise<ProcessInfo> {
+  if (!idPattern.test(id))
+    throw new TtyError('INVALID_SESSION_ID', 'A session id has letters, digits, "-" and "_" only.');
+  try {
+    const found = await caller.find(id);
+    if (found.streams === 'pty') return found;
+  } catch (error) {
+    if (!isError(error, 'not_found')) throw error;
+  }
+  throw new TtyError('SESSION_NOT_FOUND', `Session not found: ${id}`, { sessionId: id });
+}
+
+/** As `findTerminal`, for commands that need a living one. */
+export async function liveTerminal(caller: Caller, id: string): Promise<ProcessInfo> {
+  const found = await findTerminal(caller, id);
+  const status = statusOf(caller, found);
+  if (status === 'running') return found;
+  const details = { sessionId: found.id, status };
+  if (status === 'destroyed')
+    throw new TtyError('SESSION_ALREADY_DESTROYED', `Session ${found.id} was destroyed.`, details);
+  throw new TtyError('SESSION_NOT_RUNNING', `Session ${found.id} is not running.`, details);
+}
+
+export function statusOf(caller: Caller, process: ProcessInfo): Status {
+  if (existsSync(destroyedFile(caller, process.id)))
+    return process.state === 'running' ? 'destroying' : 'destroyed';
+  if (process.state === 'running') return 'running';
+  return process.outcome?.kind === 'lost' ? 'failed' : 'exited';
+}
+
+export async function terminalsOf(caller: Caller): Promise<ProcessInfo[]> {
+  const host = await caller.hostIfUsed();
+  if (!host) return [];
+  const { processes } = await host.list(caller.sees, {});
+  return processes.filter(({ streams }) => streams === 'pty');
+}
+
+/** The peer's manifest. Values of the environment are not in it: they are kept nowhere. */
+export function manifestOf(
+  caller: Caller,
+  process: ProcessInfo,
+  hostPid: number,
+): Record<string, unknown> {
+  const { outcome, name, size, terminal } = process;
+  const status = statusOf(caller, process);
+  const code = outcome && 'code' in outcome ? (outcome.code ?? null) : null;
+  const changedMs = process.closedAtMs ?? process.exitedAtMs ?? process.lastOutputAtMs;
+  return {
+    version: 1,
+    sessionId: process.id,
+    createdAt: new Date(process.startedAtMs).toISOString(),
+    updatedAt: new Date(changedMs ?? process.startedAtMs).toISOString(),
+    status,
+    ...(outcome?.kind === 'lost' && { failureReason: outcome.reason, failureOrigin: 'host-death' }),
+    command: process.argv,
+    cwd: process.cwd,
+    ...(name !== undefined && { name }),
+    ...(terminal && { term: terminal.term }),
+    ...(terminal?.marks !== undefined && { marks: terminal.marks }),
+    cols: size?.cols ?? 0,
+    rows: size?.rows ?? 0,
+    ...(terminal?.idleTimeoutMs !== undefined && { idleTimeoutMs: terminal.idleTimeoutMs }),
+    hostPid: status === 'running' || status === 'destroying' ? hostPid : null,
+    childPid: process.pid,
+    exitCode: code,
+    exitSignal: exitSignal(process),
+  };
+}
+
+/** The number as a text, as the peer gives it. */
+function exitSignal({ outcome }: ProcessInfo): string | null {
+  const name = outcome && 'signal' in outcome ? outcome.signal : undefined;
+  const number = constants.signals[name as NodeJS.Signals] as number | undefined;
+  return number === undefined ? null : String(number);
+}
+
+export function terminationCategory(caller: Caller, process: ProcessInfo): string {
+  const status = statusOf(caller, process);
+  if (status === 'destroyed' || status === 'destroying') return 'destroyed';
+  const { outcome } = process;
+  if (!outcome) return 'running';
+  if (outcome.kind === 'lost') return 'host-death';
+  if (outcome.kind === 'exit') return outcome.code === 0 ? 'clean-exit' : 'nonzero-exit';
+  return 'signal-exit';
+}
+
+export interface Artifact {
+  readonly id: string;
+  readonly kind: 'screenshot' | 'recording' | 'video';
+  readonly filename: string;
+  readonly sessionId: string;
+  readonly capturedAtSeq: number;
+  readonly createdAt: string;
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** One file per entry beside the artifact itself: entries made at once never overwrite each other. */
+export function artifactsOf(caller: Caller, id: string): Artifact[] {
+  const folder = join(sessionFolder(caller, id), 'artifacts');
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.entry.json'))
+    .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Artifact)
+    .sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
+}
+
+export function removeSessionFolder(caller: Caller, id: string): void {
+  rmSync(sessionFolder(caller, id), { recursive: true, force: true });
+}

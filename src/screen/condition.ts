@@ -1,0 +1,42 @@
+// What can be waited for on a screen. Conditions given together must hold together.
+
+import type { Snapshot } from './snapshot.ts';
+
+export interface ScreenCondition {
+  /** Anywhere in the text. */
+  readonly text?: string;
+  /** A JavaScript regular expression without flags. */
+  readonly regex?: string;
+  /**
+   * `screen` (unless told): the visible lines, rows as they are. `stream`: everything printed behind `afterSeq`, control
+   * sequences taken out, so that scrolled and wrapped text is found too.
+   */
+  readonly where?: 'screen' | 'stream';
+  /** Turns `text` or `regex` round: it must not be there. */
+  readonly gone?: boolean;
+  /** The visible text has not changed for so long. */
+  readonly stableMs?: number;
+  /** From 0. */
+  readonly cursorRow?: number;
+  readonly cursorCol?: number;
+  /** The hash is another than this one. */
+  readonly changedFrom?: string;
+}
+
+export interface ScreenWaitOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  /** Only what the screen shows behind this event counts. */
+  readonly afterSeq?: number;
+}
+
+export interface ScreenWait {
+  readonly matched: boolean;
+  readonly timedOut: boolean;
+  /** What `text` or `regex` found. */
+  readonly matchedText?: string;
+  /** The screen at which it was decided, or the last one seen. */
+  readonly snapshot: Snapshot;
+  /** On a time-out: the line that came nearest to `text`, and how much of it was there. */
+  readonly nearest?: { readonly row: number; readonly line: string; readonly found: string };
+}

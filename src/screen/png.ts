@@ -1,0 +1,89 @@
+// PNG files: a picture, and the parts of one that an animation (APNG) is made of. With at most 256 colours a pixel is one
+// byte; then also a line of text lies close enough to the one above it that packing finds what they have in common.
+
+import { crc32, deflateSync } from 'node:zlib';
+import type { Picture } from './painter.ts';
+
+const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+const TRUE_COLOUR = 2;
+const INDEXED = 3;
+const MOST_INDEXED = 256;
+/** More effort makes files hardly smaller, and twice as slow. */
+const LEVEL = 3;
+
+export interface Rect {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The number of each colour; none when there are too many. */
+export type Numbers = ReadonlyMap<number, number>;
+
+export function encodePng(picture: Picture): Buffer {
+  const { width, height, pixels } = picture;
+  const numbers = numberColours(pixels);
+  const whole = { left: 0, top: 0, width, height };
+  return Buffer.concat([
+    pngHead(width, height, numbers),
+    pngChunk('IDAT', packPixels(picture, whole, numbers)),
+    pngChunk('IEND'),
+  ]);
+}
+
+export function numberColours(pixels: Uint32Array): Numbers | undefined {
+  const numbers = new Map<number, number>();
+  let last = -1;
+  for (const pixel of pixels) {
+    if (pixel === last) continue;
+    last = pixel;
+    if (!numbers.has(pixel)) numbers.set(pixel, numbers.size);
+    if (numbers.size > MOST_INDEXED) return undefined;
+  }
+  return numbers;
+}
+
+export function pngHead(width: number, height: number, numbers?: Numbers): Buffer {
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  head.set([8, numbers === undefined ? TRUE_COLOUR : INDEXED], 8);
+  const parts = [SIGNATURE, pngChunk('IHDR', head)];
+  if (numbers !== undefined)
+    parts.push(
+      pngChunk(
+        'PLTE',
+        Buffer.from([...numbers.keys()].flatMap((rgb) => [rgb >> 16, rgb >> 8, rgb])),
+      ),
+    );
+  return Buffer.concat(parts);
+}
+
+export function pngChunk(type: string, data: Buffer = Buffer.alloc(0)): Buffer {
+  const chunk = Buffer.alloc(12 + data.length);
+  chunk.writeUInt32BE(data.length, 0);
+  chunk.write(type, 4, 'latin1');
+  chunk.set(data, 8);
+  chunk.writeUInt32BE(crc32(chunk.subarray(4, 8 + data.length)), 8 + data.length);
+  return chunk;
+}
+
+export function packPixels({ width, pixels }: Picture, rect: Rect, numbers?: Numbers): Buffer {
+  const stride = rect.width * (numbers === undefined ? 3 : 1) + 1;
+  const raw = Buffer.alloc(stride * rect.height);
+  for (let y = 0; y < rect.height; y += 1) {
+    const from = (rect.top + y) * width + rect.left;
+    // The first byte of a row says how it is filtered; not at all suits text best.
+    let to = y * stride + 1;
+    for (let x = 0; x < rect.width; x += 1) {
+      const pixel = pixels[from + x] ?? 0;
+      if (numbers === undefined) {
+        raw[to++] = pixel >> 16;
+        raw[to++] = pixel >> 8;
+        raw[to++] = pixel;
+      } else raw[to++] = numbers.get(pixel) ?? 0;
+    }
+  }
+  return deflateSync(raw, { level: LEVEL });
+}

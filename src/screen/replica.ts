@@ -1,0 +1,266 @@
+// One terminal in the emulator's worker, standing behind one event of a journal. It can be brought forward, looked at and
+// kept as a checkpoint; when the worker is lost it comes back by itself, from a checkpoint and the journal. An event the
+// worker was lost over is left out from then on.
+
+import type { ProcessEvent } from '../protocol/event.ts';
+import type { TerminalSize } from '../protocol/process.ts';
+import type { CheckpointStore } from './checkpoints.ts';
+import type { Look } from './emulator.ts';
+import type { EmulatorAnswer, EmulatorJob, EmulatorPart } from './emulator-worker.ts';
+import { EmulatorLost } from './emulators.ts';
+import type { Emulators } from './emulators.ts';
+import type { Skipped } from './snapshot.ts';
+
+/** Where a screen reads what it was not fed: to start, to look back, and after its worker had to be replaced. */
+export interface EventSource {
+  /** Pages of events behind `after`, in order, up to the end of what is there now (or to `upTo`, included). */
+  read(after: number, upTo?: number): AsyncIterable<readonly ProcessEvent[]>;
+}
+
+export interface ReplicaOptions {
+  readonly emulators: Emulators;
+  readonly source: EventSource;
+  readonly checkpoints: CheckpointStore;
+  readonly size: TerminalSize;
+  readonly scrollback: number;
+}
+
+/**
+ * One job of the worker: few bytes at first, more while they are taken in quickly, fewer when they are not, so that other
+ * screens never wait long for their turn.
+ */
+const JOB_BYTES = { first: 8 * 1024, least: 1024, most: 64 * 1024 } as const;
+const JOB_MS = 5;
+/** Replaying this much takes about 150 ms, taking a checkpoint about 30. */
+const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+/** A worker that is lost so often without an event to blame will not work at all. */
+const MOST_LOSSES = 5;
+
+type JobOf<Kind> = EmulatorJob extends infer Job
+  ? Job extends { readonly kind: Kind }
+    ? Omit<Job, 'screen'>
+    : never
+  : never;
+
+export class Replica {
+  private readonly options: ReplicaOptions;
+  private readonly screen: number;
+  private at = 0;
+  private generation: number | undefined;
+  /** Never to be given to the worker again. */
+  private left: Skipped[] = [];
+  /** Taken in as far as they went, with their size. */
+  private readonly failed = new Map<number, number>();
+  private uncheckedBytes = 0;
+  private jobBytes: number = JOB_BYTES.first;
+
+  constructor(options: ReplicaOptions) {
+    this.options = options;
+    this.screen = options.emulators.nextScreen();
+  }
+
+  /** The last event it has taken in. */
+  get seq(): number {
+    return this.at;
+  }
+
+  get skipped(): readonly Skipped[] {
+    const failed = Array.from(this.failed, ([seq, bytes]) => ({ seq, bytes }));
+    return merged(this.left, failed).toSorted((a, b) => a.seq - b.seq);
+  }
+
+  /** It is in the worker, and takes memory there. */
+  get loaded(): boolean {
+    return this.generation === this.options.emulators.generation;
+  }
+
+  /** Events behind `seq`, in order. Answers what the terminal answered to the program. */
+  async take(events: readonly ProcessEvent[]): Promise<string[]> {
+    const answers: string[] = [];
+    for (const slice of slices(events.filter(({ seq }) => seq > this.at))) {
+      answers.push(...(await this.takeSlice(slice)));
+    }
+    return answers;
+  }
+
+  /** Reads the source up to `upTo`, or to its end. */
+  async advance(upTo?: number): Promise<void> {
+    if (this.at === 0 && !this.loaded) await this.load(upTo ?? Number.MAX_SAFE_INTEGER);
+    if (upTo !== undefined && this.at >= upTo) return;
+    for await (const page of this.options.source.read(this.at, upTo)) await this.take(page);
+  }
+
+  async look(scrollback: number): Promise<Look> {
+    const { look } = await this.steadily({ kind: 'look', scrollback });
+    if (look === undefined) throw new Error('The screen was not looked at.');
+    return look;
+  }
+
+  /** Keeps a checkpoint of where it stands, unless that is inside of a sequence. */
+  async keep(): Promise<void> {
+    if (this.at === 0 || this.uncheckedBytes === 0) return;
+    const { checkpoint } = await this.steadily({ kind: 'checkpoint', skipped: this.skipped });
+    if (checkpoint === undefined) return;
+    this.uncheckedBytes = 0;
+    await this.options.checkpoints.save(this.at, checkpoint);
+  }
+
+  /** Leaves the worker; whatever is asked next brings it back. */
+  async leave(): Promise<void> {
+    if (!this.loaded) return;
+    this.generation = undefined;
+    await this.ask({ kind: 'close' }).catch(unlessLost);
+  }
+
+  private async takeSlice(slice: readonly ProcessEvent[]): Promise<readonly string[]> {
+    const last = slice.at(-1)?.seq ?? this.at;
+    const bytes = slice.reduce((sum, event) => sum + bytesOf(event), 0);
+    let losses = 0;
+    for (;;) {
+      const parts = slice.flatMap((event) => this.partOf(event));
+      try {
+        if (parts.length > 0) await this.load(this.at);
+        const answers = await this.feed(parts, slice);
+        this.at = last;
+        this.uncheckedBytes += bytes;
+        if (this.uncheckedBytes >= CHECKPOINT_BYTES) await this.keep();
+        return answers;
+      } catch (error) {
+        losses = this.blame(error, slice) ? 0 : losses + 1;
+        if (losses > MOST_LOSSES) throw error;
+      }
+    }
+  }
+
+  private async feed(
+    parts: readonly EmulatorPart[],
+    events: readonly ProcessEvent[],
+  ): Promise<string[]> {
+    const all: string[] = [];
+    let rest = parts;
+    while (rest.length > 0) {
+      const { job, behind } = cut(rest, this.jobBytes);
+      const {
+        answers = [],
+        failed = [],
+        tookMs = 0,
+      } = await this.ask({ kind: 'feed', parts: job });
+      for (const seq of failed) this.failed.set(seq, sizeIn(events, seq));
+      all.push(...answers);
+      const factor = Math.min(2, JOB_MS / Math.max(tookMs, 0.1));
+      this.jobBytes = Math.min(Math.max(this.jobBytes * factor, JOB_BYTES.least), JOB_BYTES.most);
+      rest = behind;
+    }
+    return all;
+  }
+
+  /** True when an event was at fault; it will not be given to the worker again. */
+  private blame(error: unknown, events: readonly ProcessEvent[]): boolean {
+    if (!(error instanceof EmulatorLost)) throw error;
+    const event = events.find(({ seq }) => seq === error.culprit);
+    if (event === undefined) return false;
+    this.left = [...this.left, { seq: event.seq, bytes: bytesOf(event) }];
+    return true;
+  }
+
+  private partOf(event: ProcessEvent): EmulatorPart[] {
+    const { seq } = event;
+    if (this.left.some((skipped) => skipped.seq === seq)) return [];
+    // A copy of its own, to be handed over: a view into a larger buffer would carry the whole of it along.
+    if (event.kind === 'output') return [{ seq, bytes: new Uint8Array(event.data) }];
+    if (event.kind === 'resize') return [{ seq, cols: event.body.cols, rows: event.body.rows }];
+    return [];
+  }
+
+  private async steadily(job: JobOf<'look' | 'checkpoint'>): Promise<EmulatorAnswer> {
+    for (let losses = 0; ; losses += 1) {
+      try {
+        await this.load(this.at);
+        return await this.ask(job);
+      } catch (error) {
+        if (!(error instanceof EmulatorLost) || losses >= MOST_LOSSES) throw error;
+      }
+    }
+  }
+
+  /** Brings it into the worker as it was behind `upTo`, or as far on the way there as the newest checkpoint goes. */
+  private async load(upTo: number): Promise<void> {
+    if (this.loaded) return;
+    const { emulators, checkpoints, size, scrollback, source } = this.options;
+    const goal = this.at;
+    const checkpoint = await checkpoints.nearest(upTo);
+    const { generation } = emulators;
+    const restored =
+      checkpoint === undefined
+        ? undefined
+        : await this.ask({ kind: 'restore', checkpoint: checkpoint.bytes });
+    if (checkpoint === undefined || restored?.unreadable === true) {
+      await this.ask({ kind: 'open', ...size, scrollback });
+      this.at = 0;
+    } else {
+      this.at = checkpoint.seq;
+      this.left = merged(restored?.skipped ?? [], this.left);
+    }
+    // A worker that was replaced in between holds nothing of it: the next job finds that out and begins again.
+    this.generation = generation === emulators.generation ? generation : undefined;
+    if (this.at >= goal) return;
+    for await (const page of source.read(this.at, goal)) await this.take(page);
+    this.at = Math.max(this.at, goal);
+  }
+
+  private ask(job: JobOf<EmulatorJob['kind']>): Promise<EmulatorAnswer> {
+    return this.options.emulators.ask({ ...job, screen: this.screen } as EmulatorJob);
+  }
+}
+
+function merged(first: readonly Skipped[], second: readonly Skipped[]): Skipped[] {
+  return [...new Map([...first, ...second].map((skipped) => [skipped.seq, skipped])).values()];
+}
+
+function bytesOf(event: ProcessEvent): number {
+  return event.kind === 'output' ? event.data.length : 0;
+}
+
+/** The first parts, up to `maxBytes`; the last of them is cut where it is longer. */
+function cut(
+  parts: readonly EmulatorPart[],
+  maxBytes: number,
+): { readonly job: EmulatorPart[]; readonly behind: EmulatorPart[] } {
+  const job: EmulatorPart[] = [];
+  let left = Math.round(maxBytes);
+  for (const [index, part] of parts.entries()) {
+    const bytes = 'bytes' in part ? part.bytes : undefined;
+    if (bytes !== undefined && bytes.length > left) {
+      if (left > 0) job.push({ seq: part.seq, bytes: bytes.slice(0, left) });
+      const behind = [{ seq: part.seq, bytes: bytes.slice(left) }, ...parts.slice(index + 1)];
+      return { job, behind };
+    }
+    left -= bytes?.length ?? 0;
+    job.push(part);
+  }
+  return { job, behind: [] };
+}
+
+function sizeIn(events: readonly ProcessEvent[], seq: number): number {
+  const event = events.find((each) => each.seq === seq);
+  return event === undefined ? 0 : bytesOf(event);
+}
+
+function* slices(events: readonly ProcessEvent[]): Generator<ProcessEvent[]> {
+  let slice: ProcessEvent[] = [];
+  let bytes = 0;
+  for (const event of events) {
+    if (slice.length > 0 && bytes + bytesOf(event) > JOB_BYTES.most) {
+      yield slice;
+      slice = [];
+      bytes = 0;
+    }
+    slice.push(event);
+    bytes += bytesOf(event);
+  }
+  if (slice.length > 0) yield slice;
+}
+
+function unlessLost(error: unknown): void {
+  if (!(error instanceof EmulatorLost)) throw error;
+}

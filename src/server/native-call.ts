@@ -1,0 +1,18 @@
+// One call of a native operation, its query and body already checked, and the table of what each answers.
+
+import type { Answer, Body, NativeName, Query } from './native-operations.ts';
+import type { NativeOwner } from './native-owner.ts';
+import type { Exchange } from './router.ts';
+
+export interface NativeCall<Name extends NativeName> {
+  readonly exchange: Exchange;
+  readonly owner: NativeOwner;
+  /** The process in the path, for rows that name one. */
+  readonly id: string;
+  readonly query: Query<Name>;
+  readonly body: Body<Name>;
+}
+
+export type Calls = {
+  readonly [Name in NativeName]: (call: NativeCall<Name>) => Promise<Answer<Name>>;
+};
