@@ -7,7 +7,7 @@ import { HoldfastError, errors, type ErrorCode } from '../protocol/errors.ts';
 import { chatOf } from './chat.ts';
 import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
-import type { Dialect, Exchange, Router } from './router.ts';
+import { JsonText, type Dialect, type Exchange, type Router } from './router.ts';
 import { Strangers, type StrangerLimits } from './strangers.ts';
 
 export interface DoorOptions {
@@ -16,6 +16,8 @@ export interface DoorOptions {
   readonly kind: Knock['door'];
   readonly maxBodyBytes: number;
   readonly report: (message: string) => void;
+  /** Told of every request when it begins. */
+  readonly begun?: (() => void) | undefined;
   /** Told of every request when it is over. */
   readonly access?: ((entry: AccessEntry) => void) | undefined;
   readonly patience?: Patience;
@@ -112,7 +114,8 @@ async function answer(
     const { query } = target;
     const exchange = new DoorExchange({ caller, request, response, params, query, body }, gone);
     const value = await route.handler(exchange);
-    if (value !== undefined) send(response, 200, dialect.encode(value));
+    if (value !== undefined)
+      send(response, 200, value instanceof JsonText ? value.text : dialect.encode(value));
   } catch (error) {
     note.refusal = error instanceof HoldfastError ? error.code : 'internal';
     refuse(error, { request, response, dialect, report: options.report });
@@ -179,11 +182,12 @@ interface AccessNote {
 function watchAccess(
   request: IncomingMessage,
   response: ServerResponse,
-  { access }: Pick<DoorOptions, 'access'>,
+  { begun, access }: Pick<DoorOptions, 'begun' | 'access'>,
 ): AccessNote {
   const note: AccessNote = {};
   if (!access) return note;
   const startedUs = systemClock.nowUs();
+  begun?.();
   response.once('close', () => {
     const { caller, route, refusal } = note;
     const chat = caller && chatOf(request.headers);

@@ -141,6 +141,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     policy,
     maxBodyBytes: MAX_BODY_BYTES,
     report,
+    begun: () => metrics.begun(),
     access,
   };
   const tcp = createDoor({ ...door, kind: 'tcp' });
