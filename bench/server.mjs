@@ -167,7 +167,7 @@ class Fifo {
   constructor() {
     this.folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
     this.path = join(this.folder, 'fifo');
-    execFileSync('mkfifo', [this.path]);
+    execFileSync('sh', ['-c', `mkfifo ${this.path}`]);
     this.command = `read _ < ${this.path}`;
   }
 

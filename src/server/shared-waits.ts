@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 
 interface Wait<T> {
+  answered: boolean;
   readonly leave: AbortController;
   readonly callers: Set<Caller<T>>;
 }
@@ -55,25 +56,30 @@ export class SharedWaits<T> {
   }
 
   private begin(key: string, ask: (gone: AbortSignal) => Promise<T>): Wait<T> {
-    const wait: Wait<T> = { leave: new AbortController(), callers: new Set() };
+    const wait: Wait<T> = { answered: false, leave: new AbortController(), callers: new Set() };
     this.waits.set(key, wait);
     ask(wait.leave.signal).then(
       (value) => {
-        this.forget(key, wait);
+        this.answered(key, wait);
         for (const caller of wait.callers) caller.resolve(value);
       },
       (error: unknown) => {
-        this.forget(key, wait);
+        this.answered(key, wait);
         for (const caller of wait.callers) caller.reject(error);
       },
     );
     return wait;
   }
 
+  private answered(key: string, wait: Wait<T>): void {
+    wait.answered = true;
+    this.forget(key, wait);
+  }
+
   /** Nobody waits any more. */
   private end(key: string, wait: Wait<T>): void {
     this.forget(key, wait);
-    wait.leave.abort(GONE);
+    if (!wait.answered) wait.leave.abort(GONE);
   }
 
   private forget(key: string, wait: Wait<T>): void {
