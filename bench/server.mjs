@@ -1,6 +1,10 @@
 // The server as a client of coder's process API meets it: the same work over HTTP and by Node alone, in turns.
 
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { openServer } from './support/server.mjs';
 import { KiB, row } from './support/rows.mjs';
 import { median, nowMs, timed } from './support/statistics.mjs';
@@ -37,7 +41,12 @@ export async function run(context) {
       { turns: BIG_ROUNDS, warmUp: 1 },
     );
     context.progress('exit to answer');
-    const exits = await bySelf(rawExit, () => exitThrough(server));
+    const fifo = new Fifo();
+    const exits = await bySelf(
+      () => rawExit(fifo),
+      () => exitThrough(server, fifo),
+    );
+    fifo.remove();
     const parked = await park(server, context);
     const against = (pair) =>
       `${median(pair.http).toFixed(2)} ms against ${median(pair.raw).toFixed(2)} ms raw`;
@@ -134,26 +143,48 @@ async function bigThrough(server) {
     throw new Error(`${truncated.original_bytes} bytes came`);
 }
 
-/** From the signal that ends it to the event. */
-async function rawExit() {
-  const child = spawn('sleep', ['600'], { stdio: ['ignore', 'pipe', 'pipe'] });
-  await new Promise((resolve) => child.once('spawn', resolve));
+/** A shell that ends by itself when it is told so through a named pipe: from the word to the event. */
+async function rawExit(fifo) {
+  const child = spawn('sh', ['-c', fifo.command], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const say = await fifo.opened();
   await settle();
   const ended = new Promise((resolve) => child.once('exit', () => resolve(nowMs())));
-  const began = nowMs();
-  process.kill(child.pid, 'SIGKILL');
-  return (await ended) - began;
+  return say(ended);
 }
 
-/** From the signal that ends it, which the server knows nothing of, to the answer. */
-async function exitThrough(server) {
-  const { id, pid } = await server.start({ command: 'exec sleep 600' });
+/** The same, from the word to the answer. */
+async function exitThrough(server, fifo) {
+  const { id } = await server.start({ command: fifo.command });
   const ended = server.wait(id).then(() => nowMs());
+  const say = await fifo.opened();
   while ((await server.health()).parkedWaits < 1);
   await settle();
-  const began = nowMs();
-  process.kill(pid, 'SIGKILL');
-  return (await ended) - began;
+  return say(ended);
+}
+
+/** Opening it for writing waits until the shell reads. */
+class Fifo {
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+    this.path = join(this.folder, 'fifo');
+    execFileSync('sh', ['-c', `mkfifo ${this.path}`]);
+    this.command = `read _ < ${this.path}`;
+  }
+
+  async opened() {
+    const file = await open(this.path, 'w');
+    return async (ended) => {
+      const began = nowMs();
+      writeSync(file.fd, '\n');
+      const endedMs = await ended;
+      await file.close();
+      return endedMs - began;
+    };
+  }
+
+  remove() {
+    rmSync(this.folder, { recursive: true });
+  }
 }
 
 /** Whatever the calls before have left to do is done. */
@@ -169,7 +200,7 @@ async function park(server, context) {
   const rssBefore = server.rssBytes();
   context.progress(`parking ${WAITERS} waits`);
   const waits = Array.from({ length: WAITERS }, () => server.wait(id));
-  while ((await server.health()).parkedWaits < WAITERS);
+  while ((await server.underWay()) <= WAITERS);
   const rssParked = server.rssBytes();
   const collected = await server.memory();
   const began = nowMs();

@@ -40,6 +40,11 @@ export async function openServer({ profile } = {}) {
     wait: (id) => pool.json('GET', `${PREFIX}/${id}/output?wait=true`),
     signal: (id) => pool.json('POST', `${PREFIX}/${id}/signal`, { signal: 'kill' }),
     health: () => pool.json('GET', '/v1/health'),
+    /** Requests that have no answer yet, this one among them. */
+    underWay: async () => {
+      const text = await pool.text('GET', '/metrics');
+      return Number(/^holdfast_requests_in_flight (\d+)$/m.exec(text)[1]);
+    },
     /** The server's own, after a forced collection. */
     memory: () => memoryOver(probe),
     rssBytes: () =>
@@ -70,6 +75,10 @@ class Pool {
   }
 
   async json(method, path, body) {
+    return JSON.parse(await this.text(method, path, body));
+  }
+
+  async text(method, path, body) {
     const wire = this.idle.pop() ?? (await this.made());
     const text = body === undefined ? '' : JSON.stringify(body);
     const length = body === undefined ? '' : `Content-Length: ${Buffer.byteLength(text)}\r\n`;
@@ -77,7 +86,7 @@ class Pool {
     this.idle.push(wire);
     if (answer.status !== 200)
       throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
-    return JSON.parse(answer.text);
+    return answer.text;
   }
 
   close() {

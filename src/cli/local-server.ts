@@ -53,8 +53,8 @@ export async function startServer(
   throw new HoldfastError(said.error.code, said.error.message, { ...said.error.details });
 }
 
-/** The server is not our child, so its end is not told to us: it is looked for. */
-async function gone(pid: number): Promise<void> {
+/** Neither server nor keeper is our child, so its end is not told to us: it is looked for. */
+export async function gone(pid: number): Promise<void> {
   const LOOK_MS = 20;
   for (;;) {
     try {

@@ -11,12 +11,15 @@ import type { ProcessInfo } from '../protocol/process.ts';
 import { chatScope, NO_CHAT, type ChatScope } from './chat.ts';
 import { CoderError, decode, flag, signalName, text, variables } from './coder-body.ts';
 import { encodeGoJson, quoteGo } from './go-json.ts';
-import type { Dialect, Exchange, Route } from './router.ts';
+import { JsonText, type Dialect, type Exchange, type Route } from './router.ts';
+import { SharedWaits } from './shared-waits.ts';
 import type { StartRate } from './start-rate.ts';
 
 const PREFIX = '/api/v0/processes';
 /** How long `wait=true` blocks at most; its clients ask again. */
 const WAIT_MS = 300_000;
+/** The host is asked without an end: each caller has its own. */
+const FOR_EVER_MS = Number.MAX_SAFE_INTEGER;
 /** How long a start waits for an earlier one with its key that has not spawned yet. */
 const START_MS = 15_000;
 /** What the shell leaves behind may have a last word: its clients stop reading at `running: false`. */
@@ -50,8 +53,14 @@ export interface CoderOptions {
   readonly defaultDirectory?: string | undefined;
 }
 
+interface Waiting {
+  readonly host: HostApi;
+  readonly waits: SharedWaits<JsonText>;
+}
+
 export function coderRoutes(options: CoderOptions): Route[] {
-  const { host } = options;
+  const { host, clock } = options;
+  const waits = new SharedWaits<JsonText>(clock);
   const row = (method: 'GET' | 'POST', path: string, handler: Route['handler']): Route => ({
     method,
     path: PREFIX + path,
@@ -62,7 +71,7 @@ export function coderRoutes(options: CoderOptions): Route[] {
     row('POST', '/start', (exchange) => start(exchange, options)),
     row('GET', '/list', (exchange) => list(exchange, host)),
     row('POST', '/signal-by-idempotency-key', (exchange) => signalByKey(exchange, host)),
-    row('GET', '/:id/output', (exchange) => output(exchange, host)),
+    row('GET', '/:id/output', (exchange) => output(exchange, { host, waits })),
     row('POST', '/:id/signal', (exchange) => signal(exchange, host)),
   ];
 }
@@ -168,13 +177,31 @@ async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
   return { processes: processes.map(describe), total };
 }
 
-async function output(exchange: Exchange, host: HostApi): Promise<unknown> {
+async function output(exchange: Exchange, { host, waits }: Waiting): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const id = exchange.params['id'] ?? '';
-  const waitMs = exchange.query.get('wait') === 'true' ? WAIT_MS : 0;
-  // One question: the answer is on its way as soon as the shell has ended.
+  if (exchange.query.get('wait') === 'true') {
+    // One question to the host for all: the answer is on its way as soon as the shell has ended.
+    const { chat, owner, compat } = scope;
+    const key = JSON.stringify([id, owner, compat, chat !== undefined]);
+    const patience = { timeoutMs: WAIT_MS, gone: exchange.gone };
+    const answer = await waits.join(key, patience, async (gone) => {
+      const ended = await snapshot(host, scope, id, { waitMs: FOR_EVER_MS, gone });
+      return new JsonText(encodeGoJson(ended));
+    });
+    if (answer) return answer;
+  }
+  return snapshot(host, scope, id, { waitMs: 0, gone: exchange.gone });
+}
+
+async function snapshot(
+  host: HostApi,
+  scope: ChatScope,
+  id: string,
+  { waitMs, gone }: { readonly waitMs: number; readonly gone: AbortSignal },
+): Promise<unknown> {
   const view = await asOwner(scope, id, (owner) =>
-    host.text(owner, { id, waitMs, drainMs: DRAIN_MS }, exchange.gone),
+    host.text(owner, { id, waitMs, drainMs: DRAIN_MS }, gone),
   );
   const { text: shown, truncated, process: now } = view;
   return {

@@ -10,7 +10,7 @@ import { chatOf } from './chat.ts';
 import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
 import { bodyless, GONE, hasBody, readBody } from './request-body.ts';
-import type { Dialect, Exchange, Router } from './router.ts';
+import { JsonText, type Dialect, type Exchange, type Router } from './router.ts';
 import { Strangers, type StrangerLimits } from './strangers.ts';
 import { becomeSocket, wantsSocket } from './upgrade.ts';
 
@@ -20,6 +20,8 @@ export interface DoorOptions {
   readonly kind: Knock['door'];
   readonly maxBodyBytes: number;
   readonly report: (message: string) => void;
+  /** Told of every request when it begins. */
+  readonly begun?: (() => void) | undefined;
   /** Told of every request when it is over. */
   readonly access?: ((entry: AccessEntry) => void) | undefined;
   readonly patience?: Patience;
@@ -161,7 +163,8 @@ async function answer(
     const { query } = target;
     const exchange = new DoorExchange({ caller, request, response, params, query, body }, gone);
     const value = await route.handler(exchange);
-    if (value !== undefined) send(response, 200, dialect.encode(value));
+    if (value !== undefined)
+      send(response, 200, value instanceof JsonText ? value.text : dialect.encode(value));
   } catch (error) {
     note.refusal = error instanceof HoldfastError ? error.code : 'internal';
     refuse(error, { request, response, dialect, report: options.report });
@@ -226,9 +229,10 @@ interface AccessNote {
 function watchAccess(
   request: IncomingMessage,
   response: ServerResponse,
-  { access }: Pick<DoorOptions, 'access'>,
+  { begun, access }: Pick<DoorOptions, 'begun' | 'access'>,
 ): AccessNote {
   const startedUs = systemClock.nowUs();
+  begun?.();
   const note: AccessNote = { upgraded: () => over(101) };
   response.once('close', () => over(response.headersSent ? response.statusCode : 499));
   const over = (status: number): void => {

@@ -6,11 +6,18 @@ import type { Health } from '../protocol/host-api.ts';
 import type { AccessEntry } from './door.ts';
 
 export class Metrics {
+  private underWay = 0;
   private readonly requests = new Map<string, number>();
   private readonly refusals = new Map<ErrorCode, number>();
 
+  begun(): void {
+    this.underWay += 1;
+  }
+
   /** One request is over. Without a route it was refused before a handler saw it. */
-  answered({ route = 'none', status, refusal }: AccessEntry): void {
+  answered({ method, route = 'none', status, refusal }: AccessEntry): void {
+    // What was no request has not begun.
+    if (method !== '-') this.underWay -= 1;
     const labels = `route="${route}",status="${status}"`;
     this.requests.set(labels, (this.requests.get(labels) ?? 0) + 1);
     if (refusal) this.refusals.set(refusal, (this.refusals.get(refusal) ?? 0) + 1);
@@ -28,6 +35,7 @@ export class Metrics {
       gauge('keeper_uptime_seconds', 'Since the keeper started.', health.uptimeMs / 1000),
       gauge('keeper_resident_memory_bytes', 'Memory of the keeper.', health.rssBytes),
       gauge('server_resident_memory_bytes', 'Memory of this server.', serverRssBytes),
+      gauge('requests_in_flight', 'Requests that have no answer yet.', this.underWay),
       ...counter('requests_total', 'Requests by route and status.', this.requests),
       ...counter(
         'refusals_total',

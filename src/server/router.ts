@@ -18,6 +18,15 @@ export interface Exchange {
   readonly gone: AbortSignal;
 }
 
+/** An answer that has become JSON already, because many get the same. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /** Answers with a value that becomes JSON, or writes the response itself and answers nothing. */
 type Handler = (exchange: Exchange) => Promise<unknown>;
 

@@ -157,6 +157,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     policy,
     maxBodyBytes: MAX_BODY_BYTES,
     report,
+    begun: () => metrics.begun(),
     access,
   };
   const tcp = createDoor({ ...door, kind: 'tcp' });

@@ -1,6 +1,8 @@
 // What a person sees of a command that waits, and how logs are narrowed down: the built program on a real terminal and
 // through pipes.
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { main, Place } from '../support/command-line.ts';
 
@@ -22,13 +24,18 @@ async function shownBy(id: string): Promise<{ code: number | null; shown: string
 
 describe('run on a terminal', () => {
   it('[SV5] shows the time in a line that is gone before anything else, and how it ended, in colours', async () => {
-    const { code, shown } = await shownBy(
-      await onTerminal('run', 'echo one; sleep 1.4; echo two; exit 3'),
+    const fifo = join(place.folder, 'go');
+    const id = await onTerminal(
+      'run',
+      `mkfifo ${fifo}; echo one; read _ < ${fifo}; echo two; exit 3`,
     );
+    await place.run('wait', id, '--for', 'text=leaves it running');
+    writeFileSync(fifo, '\n');
+    const { code, shown } = await shownBy(id);
     expect(code).toBe(3);
     expect(shown).toMatch(
       // oxlint-disable-next-line no-control-regex
-      /^one\r\n\r\x1b\[K\x1b\[2m1\.\ds {2}Ctrl-C interrupts, Ctrl-\\ leaves it running {2}echo one; sle.*…\x1b\[0m\r\x1b\[Ktwo\r\n\x1b\[31mholdfast: exit 3 \(1\.\ds\)\.\x1b\[0m\r\n$/,
+      /^one\r\n(\r\x1b\[K\x1b\[2m[\d.]+s {2}Ctrl-C interrupts, Ctrl-\\ leaves it running {2}mkfifo .*?…\x1b\[0m)+\r\x1b\[Ktwo\r\n\x1b\[31mholdfast: exit 3 \([\d.]+s\)\.\x1b\[0m\r\n$/,
     );
   });
 
@@ -62,9 +69,11 @@ describe('run on a terminal', () => {
     const { shown } = await shownBy(await onTerminal('ps', '--all'));
     expect(shown).toMatch(/\x1b\[1mID .*COMMAND\x1b\[0m\r\n/); // oxlint-disable-line no-control-regex
     expect(shown).toMatch(/\x1b\[31m\w{8}.*exit 3.*failed.*\x1b\[0m\r\n/); // oxlint-disable-line no-control-regex
-    const id = await place.background('sleep 1.3');
-    const waited = await shownBy(await onTerminal('wait', id));
-    expect(waited.shown).toContain('Ctrl-C stops waiting  sleep 1.3');
+    const id = await place.background('--stdin', 'read x');
+    const waiting = await onTerminal('wait', id);
+    await place.run('wait', waiting, '--for', 'text=Ctrl-C stops waiting  read x');
+    await place.run('send', id, 'go');
+    const waited = await shownBy(waiting);
     expect(waited.shown).toMatch(/\r\x1b\[K\w{26} {2}exit 0\r\n$/); // oxlint-disable-line no-control-regex
   });
 });
@@ -142,8 +151,9 @@ it('[SV6] a command that needs no heavy module costs at most 60 ms more than Nod
   };
   const rows = { node: ['-e', '0'], version: [main, 'version'], help: [main, 'help', 'run'] };
   const best = { node: Infinity, version: Infinity, help: Infinity };
+  const within = (): boolean => Math.max(best.version, best.help) - best.node < 60;
   // In turns, and the best of each: what else runs on the machine only adds.
-  for (let round = 0; round < 10; round += 1)
+  for (let round = 0; round < 40 && (round < 5 || !within()); round += 1)
     for (const name of ['node', 'version', 'help'] as const)
       best[name] = Math.min(best[name], cost(...rows[name]));
   expect(best.version - best.node).toBeLessThan(60);

@@ -10,7 +10,6 @@ import { nativeRoutes } from '../../src/server/native.ts';
 import type { NativeEvent } from '../../src/server/native-events.ts';
 import { Terminals } from '../../src/server/terminals/terminals.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
-import { Terminals } from '../../src/server/terminals/terminals.ts';
 import { openDoor, serve, type Served } from '../support/coder-client.ts';
 import { eventData, NativeClient, outputOf, type Frame } from '../support/native-client.ts';
 import { seeded } from '../support/random.ts';

@@ -3,7 +3,7 @@
 import type { KeeperLink } from '../../keeper/link.ts';
 import { isError, type Caller } from '../caller.ts';
 import type { Answer, Command } from '../command.ts';
-import { endServer } from '../local-server.ts';
+import { endServer, gone } from '../local-server.ts';
 import { plural } from '../units.ts';
 
 export const command: Command = {
@@ -21,21 +21,23 @@ export const command: Command = {
 export async function shutdown(caller: Caller, graceMs?: number): Promise<Answer> {
   const { home } = caller;
   const server = await endServer(home);
-  const gone = server === undefined ? [] : [`The server (pid ${server.pid}) is gone.`];
+  const told = server === undefined ? [] : [`The server (pid ${server.pid}) is gone.`];
   const host = await caller.running();
   if (!host) {
-    const lines = [...gone, `No keeper is running for ${home}.`];
+    const lines = [...told, `No keeper is running for ${home}.`];
     return { result: { stopped: false, home, ...(server && { server: server.pid }) }, lines };
   }
   const { live } = await host.health(caller.sees, {});
   const { pid } = host.keeper;
   if (graceMs !== undefined) await terminateAll(caller, host, graceMs);
   await host.stop();
+  // It has let go of everything; what is told is that it is gone.
+  await gone(pid);
   const ended =
     live === 0 ? 'no process was running' : `${plural(live, 'process', 'processes')} ended`;
   return {
     result: { stopped: true, home, pid, ended: live, ...(server && { server: server.pid }) },
-    lines: [...gone, `The keeper (pid ${pid}) is gone; ${ended}.`],
+    lines: [...told, `The keeper (pid ${pid}) is gone; ${ended}.`],
   };
 }
 

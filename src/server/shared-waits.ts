@@ -1,0 +1,90 @@
+// Shared waits: callers who wait for the same thing wait together. The host is asked once, the answer is written once, and
+// each still leaves when it likes or when its own time is over.
+
+import type { Clock } from '../base/clock.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+
+interface Wait<T> {
+  answered: boolean;
+  readonly leave: AbortController;
+  readonly callers: Set<Caller<T>>;
+}
+
+interface Caller<T> {
+  readonly resolve: (value: T | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface Patience {
+  readonly timeoutMs: number;
+  readonly gone: AbortSignal;
+}
+
+export class SharedWaits<T> {
+  private readonly clock: Clock;
+  private readonly waits = new Map<string, Wait<T>>();
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** What `ask` answers to whoever came first with this key; undefined when this caller's time is over before. */
+  join(
+    key: string,
+    { timeoutMs, gone }: Patience,
+    ask: (gone: AbortSignal) => Promise<T>,
+  ): Promise<T | undefined> {
+    if (gone.aborted) return Promise.reject(GONE);
+    return new Promise((resolve, reject) => {
+      const wait = this.waits.get(key) ?? this.begin(key, ask);
+      const over = (settle: () => void): void => {
+        cancel();
+        gone.removeEventListener('abort', left);
+        wait.callers.delete(caller);
+        if (wait.callers.size === 0) this.end(key, wait);
+        settle();
+      };
+      const left = (): void => over(() => reject(GONE));
+      const cancel = this.clock.after(timeoutMs, () => over(() => resolve(undefined)));
+      const caller: Caller<T> = {
+        resolve: (value) => over(() => resolve(value)),
+        reject: (error) => over(() => reject(error)),
+      };
+      gone.addEventListener('abort', left);
+      wait.callers.add(caller);
+    });
+  }
+
+  private begin(key: string, ask: (gone: AbortSignal) => Promise<T>): Wait<T> {
+    const wait: Wait<T> = { answered: false, leave: new AbortController(), callers: new Set() };
+    this.waits.set(key, wait);
+    ask(wait.leave.signal).then(
+      (value) => {
+        this.answered(key, wait);
+        for (const caller of wait.callers) caller.resolve(value);
+      },
+      (error: unknown) => {
+        this.answered(key, wait);
+        for (const caller of wait.callers) caller.reject(error);
+      },
+    );
+    return wait;
+  }
+
+  private answered(key: string, wait: Wait<T>): void {
+    wait.answered = true;
+    this.forget(key, wait);
+  }
+
+  /** Nobody waits any more. */
+  private end(key: string, wait: Wait<T>): void {
+    this.forget(key, wait);
+    if (!wait.answered) wait.leave.abort(GONE);
+  }
+
+  private forget(key: string, wait: Wait<T>): void {
+    if (this.waits.get(key) === wait) this.waits.delete(key);
+  }
+}
+
+const GONE = new HoldfastError('aborted', 'The client has gone.');
