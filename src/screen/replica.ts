@@ -209,7 +209,7 @@ export class Replica {
   }
 
   private ask(job: JobOf<EmulatorJob['kind']>): Promise<EmulatorAnswer> {
-    return this.options.emulators.ask({ ...job, screen: this.screen } as EmulatorJob);
+    return this.options.emulators.ask({ ...job, screen: this.screen });
   }
 }
 

@@ -203,10 +203,10 @@ describe('a bomb', () => {
         (sum, event) => sum + (event.kind === 'output' ? event.data.length : 0),
         0,
       );
-      let over = false;
+      const state = { over: false };
       before = performance.now();
       const bombed = screen.advance().finally(() => {
-        over = true;
+        state.over = true;
       });
       let slowest = 0;
       do {
@@ -216,7 +216,7 @@ describe('a bomb', () => {
         const took = performance.now() - asked;
         waits.push(took);
         slowest = Math.max(slowest, took);
-      } while (!over);
+      } while (!state.over);
       await bombed;
       worst.set(name, Math.round(slowest));
       await screen.feed([tape.print('\x1b\\\x07\x18\x1b[!p\x1b[?1049l\x1b[2J\x1b[Hafter')]);
