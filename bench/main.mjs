@@ -14,6 +14,8 @@ const figures = {
   wait: () => import('./wait.mjs'),
   live: () => import('./live.mjs'),
   flood: () => import('./flood.mjs'),
+  screen: () => import('./screen.mjs'),
+  terminal: () => import('./terminal.mjs'),
 };
 const names = Object.keys(figures);
 /** Cores kept busy by others from which on a missed bar is measured once more. */

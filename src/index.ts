@@ -26,4 +26,13 @@ export {
   type LogOptions,
   type WaitOptions,
 } from './client/process-handle.ts';
+export { TerminalHandle, type RunOptions } from './client/terminal-handle.ts';
+export type {
+  ScreenshotQuery,
+  ScreenText,
+  ScreenWaited,
+  ScreenWaitSpec,
+  TerminalRun,
+  TerminalSpec,
+} from './client/terminal-api.ts';
 export { embed, type EmbedOptions } from './embed.ts';

@@ -15,6 +15,7 @@ import { fromErrorShape, HoldfastError, type ErrorShape } from '../protocol/erro
 import type { ProcessEvent } from '../protocol/event.ts';
 import type { Results } from '../protocol/host-api.ts';
 import type { Api, EventPage } from './api.ts';
+import type { TerminalApi } from './terminal-api.ts';
 
 export interface HttpTarget {
   /** http(s)://host:port */
@@ -35,6 +36,8 @@ interface Ask {
   readonly signal?: AbortSignal | undefined;
   /** Asking twice would not be the same as asking once. */
   readonly once?: true;
+  /** The answer is no JSON. */
+  readonly raw?: true;
 }
 
 const DEFAULT_RECONNECT_MS = 30_000;
@@ -76,7 +79,42 @@ export function httpApi(target: HttpTarget): Api {
       wire.ask({ method: 'GET', path: '/v1/completions', query, signal }),
     acknowledge: (body) => wire.ask({ method: 'POST', path: '/v1/completions/acknowledge', body }),
     health: () => wire.ask({ method: 'GET', path: '/v1/health' }),
+    terminals: httpTerminals(wire),
     close: () => wire.close(),
+  };
+}
+
+function httpTerminals(wire: HttpWire): TerminalApi {
+  const at = (id: string, rest = ''): string => `/v1/terminals/${encodeURIComponent(id)}${rest}`;
+  return {
+    open: (body) =>
+      wire.ask({
+        method: 'POST',
+        path: '/v1/terminals',
+        body,
+        ...(body.key === undefined && { once: true }),
+      }),
+    // Under a name of the caller's the same question is the same run.
+    run: ({ id, ...body }, signal) =>
+      wire.ask({
+        method: 'POST',
+        path: at(id, '/run'),
+        body,
+        signal,
+        ...(body.run === undefined && { once: true }),
+      }),
+    input: (id, body) =>
+      wire.ask({ method: 'POST', path: at(id, '/input'), body: { writeId: randomId(), ...body } }),
+    mark: ({ id, ...body }) =>
+      wire.ask({ method: 'POST', path: at(id, '/mark'), body, once: true }),
+    waitForScreen: (id, body, signal) =>
+      wire.ask({ method: 'POST', path: at(id, '/wait'), body, signal }),
+    snapshot: (id, query) =>
+      wire.ask({ method: 'GET', path: at(id, '/snapshot'), query: { format: 'text', ...query } }),
+    screenshot: (id, query) =>
+      wire.bytes({ method: 'GET', path: at(id, '/screenshot'), query: { ...query } }),
+    recording: (id, query) =>
+      wire.bytes({ method: 'GET', path: at(id, '/recording'), query: { ...query } }),
   };
 }
 
@@ -105,6 +143,10 @@ class HttpWire {
     return this.again(ask, () => ask.body);
   }
 
+  bytes(ask: Ask): Promise<Buffer> {
+    return this.again({ ...ask, raw: true }, () => ask.body);
+  }
+
   async close(): Promise<void> {
     this.agent.destroy();
   }
@@ -130,7 +172,9 @@ class HttpWire {
     const response = await this.send(ask);
     const chunks: Buffer[] = [];
     for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
-    const text = Buffer.concat(chunks).toString('utf8');
+    const bytes = Buffer.concat(chunks);
+    if (ask.raw && response.statusCode === 200) return bytes;
+    const text = bytes.toString('utf8');
     const parsed = parse(text, response.statusCode ?? 0);
     if (response.statusCode === 200) return parsed;
     throw fromErrorShape((parsed as { error: ErrorShape }).error);

@@ -1,7 +1,6 @@
 // The native dialect, /v1: each row of its operations with what it asks of the host. It translates and decides nothing.
 
 import { stripAnsi } from '../base/ansi.ts';
-import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
 import { DOCS_POLICY, docsPage } from './docs-page.ts';
@@ -25,7 +24,6 @@ import type { StartRate } from './start-rate.ts';
 import { terminalCalls, type TerminalCallOptions } from './terminals/terminal-calls.ts';
 
 export interface NativeOptions extends TerminalCallOptions {
-  readonly clock: Clock;
   readonly metrics: Metrics;
   readonly startRate: StartRate;
   readonly heartbeatMs?: number | undefined;

@@ -116,7 +116,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   held.add(() => host.close());
   const { keeper } = await host.link();
   const metrics = new Metrics();
-  const terminals = new Terminals(host, clock);
+  const terminals = new Terminals(host, clock, home.folder);
   held.add(() => terminals.close());
   const router = new Router(routesOf(options, { host, clock, metrics, terminals }));
   await terminals.attendAll();

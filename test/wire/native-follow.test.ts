@@ -133,7 +133,7 @@ describe('following a process', () => {
       clock,
       metrics: new Metrics(),
       startRate: new StartRate(clock),
-      terminals: new Terminals(host, clock),
+      terminals: new Terminals(host, clock, served.home),
       shell: '/bin/sh',
     });
     const { door, port } = await openDoor(routes);
