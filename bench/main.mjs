@@ -16,6 +16,8 @@ const figures = {
   live: () => import('./live.mjs'),
   flood: () => import('./flood.mjs'),
   agent: () => import('./agent.mjs'),
+  screen: () => import('./screen.mjs'),
+  terminal: () => import('./terminal.mjs'),
 };
 const names = Object.keys(figures);
 /** Cores kept busy by others from which on a missed bar is measured once more. */

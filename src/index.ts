@@ -26,6 +26,15 @@ export {
   type LogOptions,
   type WaitOptions,
 } from './client/process-handle.ts';
+export { TerminalHandle, type RunOptions } from './client/terminal-handle.ts';
+export type {
+  ScreenshotQuery,
+  ScreenText,
+  ScreenWaited,
+  ScreenWaitSpec,
+  TerminalRun,
+  TerminalSpec,
+} from './client/terminal-api.ts';
 export { embed, type EmbedOptions } from './embed.ts';
 export { Toolbox, toolFunctions, type ToolAnswer, type ToolboxOptions } from './tools/toolbox.ts';
 export type { ToolCall } from './tools/tool-room.ts';

@@ -161,6 +161,7 @@ describe('the house', () => {
     expect(hooks).toEqual([]);
     expect(Object.keys(dependencies ?? {})).toEqual([
       '@modelcontextprotocol/server',
+      '@xterm/headless',
       'koffi',
       'valibot',
       'ws',

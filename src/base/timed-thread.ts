@@ -116,6 +116,7 @@ export class TimedThread<Job, Answer> {
 }
 
 /** The worker's side: answers each job as it comes. `progress` says how far into the job it is. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the port cannot say what comes through it
 export function serveJobs<Job, Answer>(
   port: MessagePort | null,
   begun: unknown,

@@ -4,6 +4,7 @@ import type { ProcessEvent } from '../protocol/event.ts';
 import type { Missed, Results } from '../protocol/host-api.ts';
 import type { Params, StartSpec } from '../protocol/operations.ts';
 import type { Outcome, ProcessState } from '../protocol/process.ts';
+import type { TerminalApi } from './terminal-api.ts';
 
 export interface EventPage {
   readonly events: readonly ProcessEvent[];
@@ -33,6 +34,7 @@ export interface Api {
   completions(params: Params<'completions'>, signal?: AbortSignal): Promise<Results['completions']>;
   acknowledge(params: Params<'acknowledge'>): Promise<Results['acknowledge']>;
   health(): Promise<Results['health']>;
+  readonly terminals: TerminalApi;
   /** Lets go of connections; processes go on, unless the host lives in this program. */
   close(): Promise<void>;
 }

@@ -7,6 +7,8 @@ import type { Params, StartSpec } from '../protocol/operations.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import type { HeadTailText } from '../protocol/views.ts';
 import type { Api } from './api.ts';
+import type { TerminalSpec } from './terminal-api.ts';
+import { TerminalHandle } from './terminal-handle.ts';
 import { ProcessHandle, resultOf, type ExitResult, type WaitOptions } from './process-handle.ts';
 
 export type StartOptions = Omit<StartSpec, 'command' | 'argv'>;
@@ -48,6 +50,16 @@ export class Holdfast {
 
   async get(id: string): Promise<ProcessHandle> {
     return new ProcessHandle(this.api, await this.api.get(id));
+  }
+
+  /** A terminal with a shell that marks its commands, or with a program of your choice. */
+  async terminal(spec: TerminalSpec = {}): Promise<TerminalHandle> {
+    const { process } = await this.api.terminals.open({ key: `sdk-${randomId()}`, ...spec });
+    return new TerminalHandle(this.api, process);
+  }
+
+  async getTerminal(id: string): Promise<TerminalHandle> {
+    return new TerminalHandle(this.api, await this.api.get(id));
   }
 
   async list(filter: Params<'list'> = {}): Promise<readonly ProcessInfo[]> {

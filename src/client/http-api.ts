@@ -17,6 +17,7 @@ import type { ProcessEvent } from '../protocol/event.ts';
 import type { Results } from '../protocol/host-api.ts';
 import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import type { Api, EventPage } from './api.ts';
+import type { TerminalApi } from './terminal-api.ts';
 
 export interface HttpTarget {
   /** http(s)://host:port */
@@ -39,6 +40,7 @@ interface Ask {
   readonly signal?: AbortSignal | undefined;
   /** Asking twice would not be the same as asking once. */
   readonly once?: true;
+  /** The answer is no JSON. */
 }
 
 const DEFAULT_RECONNECT_MS = 30_000;
@@ -87,7 +89,42 @@ export function httpApi(target: HttpTarget): Api {
       wire.ask({ method: 'GET', path: '/v1/completions', query, signal }),
     acknowledge: (body) => wire.ask({ method: 'POST', path: '/v1/completions/acknowledge', body }),
     health: () => wire.ask({ method: 'GET', path: '/v1/health' }),
+    terminals: httpTerminals(wire),
     close: () => wire.close(),
+  };
+}
+
+function httpTerminals(wire: HttpWire): TerminalApi {
+  const at = (id: string, rest = ''): string => `/v1/terminals/${encodeURIComponent(id)}${rest}`;
+  return {
+    open: (body) =>
+      wire.ask({
+        method: 'POST',
+        path: '/v1/terminals',
+        body,
+        ...(body.key === undefined && { once: true }),
+      }),
+    // Under a name of the caller's the same question is the same run.
+    run: ({ id, ...body }, signal) =>
+      wire.ask({
+        method: 'POST',
+        path: at(id, '/run'),
+        body,
+        signal,
+        ...(body.run === undefined && { once: true }),
+      }),
+    input: (id, body) =>
+      wire.ask({ method: 'POST', path: at(id, '/input'), body: { writeId: randomId(), ...body } }),
+    mark: ({ id, ...body }) =>
+      wire.ask({ method: 'POST', path: at(id, '/mark'), body, once: true }),
+    waitForScreen: (id, body, signal) =>
+      wire.ask({ method: 'POST', path: at(id, '/wait'), body, signal }),
+    snapshot: (id, query) =>
+      wire.ask({ method: 'GET', path: at(id, '/snapshot'), query: { format: 'text', ...query } }),
+    screenshot: (id, query) =>
+      wire.bytes({ method: 'GET', path: at(id, '/screenshot'), query: { ...query } }),
+    recording: (id, query) =>
+      wire.bytes({ method: 'GET', path: at(id, '/recording'), query: { ...query } }),
   };
 }
 
@@ -127,6 +164,10 @@ class HttpWire {
       totalBytes: number('total-bytes'),
       end: headers['holdfast-end'] === 'true',
     };
+  }
+
+  bytes(ask: Ask): Promise<Buffer> {
+    return this.again(async () => (await this.once(ask)).bytes, ask);
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,9 @@
 
 import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
 import { decodeRecords } from '../protocol/record.ts';
+import { HoldfastError } from '../protocol/errors.ts';
 import type { Api } from './api.ts';
+import type { TerminalApi } from './terminal-api.ts';
 
 export function nearApi(host: HostApi, owner: Owner): Api {
   return {
@@ -25,6 +27,28 @@ export function nearApi(host: HostApi, owner: Owner): Api {
     completions: (params, signal) => host.completions(owner, params, signal),
     acknowledge: (params) => host.acknowledge(owner, params),
     health: () => host.health(EVERYONE, {}),
+    terminals: nearTerminals(host, owner),
     close: () => host.close(),
+  };
+}
+
+function nearTerminals(host: HostApi, owner: Owner): TerminalApi {
+  const unseen = (): Promise<never> => {
+    const problem = 'A host shows no screens: connect to a server for that.';
+    return Promise.reject(new HoldfastError('unsupported', problem));
+  };
+  return {
+    open: (spec) => host.start(owner, { marks: true, argv: ['sh'], ...spec, streams: 'pty' }),
+    run: (params, signal) => host.run(owner, params, signal),
+    input: (id, { text, base64, keys, paste, writeId }) => {
+      if (keys !== undefined || paste !== undefined) return unseen();
+      const data = base64 === undefined ? Buffer.from(text ?? '') : Buffer.from(base64, 'base64');
+      return host.write(owner, { id, data, as: 'text', writeId });
+    },
+    mark: (params) => host.mark(owner, params),
+    waitForScreen: unseen,
+    snapshot: unseen,
+    screenshot: unseen,
+    recording: unseen,
   };
 }

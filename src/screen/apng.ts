@@ -1,8 +1,7 @@
 // Animated PNG files: a PNG whose further frames are changed rectangles of it.
 
-import type { Picture } from './painter.ts';
+import type { Picture, Rect } from './canvas.ts';
 import { packPixels, pngChunk, pngHead } from './png.ts';
-import type { Rect } from './png.ts';
 
 const KEEP = 0;
 const OVERWRITE = 0;

@@ -16,7 +16,7 @@ export interface CheckpointStore {
   nearest(seq: number): Checkpoint | undefined | Promise<Checkpoint | undefined>;
 }
 
-const KEPT = 8;
+const KEPT = 12;
 
 export class MemoryCheckpoints implements CheckpointStore {
   private readonly kept = new Map<number, Uint8Array>();

@@ -60,13 +60,17 @@ class Pen {
   }
 
   /** Edges are brought to whole pixels, so that neighbours meet. */
-  rect(x0: number, y0: number, x1: number, y1: number, alpha = 255): void {
+  rect(x0: number, y0: number, x1: number, y1: number): void {
     const clamp = (value: number, most: number): number =>
       Math.min(Math.max(Math.round(value), 0), most);
     for (let y = clamp(y0, this.height); y < clamp(y1, this.height); y += 1) {
       const [from, to] = [clamp(x0, this.width), clamp(x1, this.width)];
-      if (to > from) this.alpha.fill(alpha, y * this.width + from, y * this.width + to);
+      if (to > from) this.alpha.fill(255, y * this.width + from, y * this.width + to);
     }
+  }
+
+  shade(alpha: number): void {
+    this.alpha.fill(alpha);
   }
 
   polygon(...points: readonly (readonly [number, number])[]): void {
@@ -132,7 +136,7 @@ function drawArm(pen: Pen, arms: readonly number[], direction: number): void {
     const through = before === 3 && behind === 3;
     const half = Math.max(thick(before), thick(behind), thick(weight)) / 2;
     const start = opposite > 0 ? 0 : crossing ? (through ? gap : -reach(3, 0)) : -half;
-    return armRect(pen, direction, start, -thick(weight) / 2, thick(weight) / 2);
+    return armRect(pen, direction, { start, from: -thick(weight) / 2, to: thick(weight) / 2 });
   }
   for (const [side, here, there] of [[-1, before, behind] as const, [1, behind, before] as const]) {
     let start = 0;
@@ -140,11 +144,18 @@ function drawArm(pen: Pen, arms: readonly number[], direction: number): void {
     else if (here > 0) start = opposite > 0 ? 0 : -light / 2;
     else if (opposite === 0) start = there === 3 ? -(gap + light) : -light / 2;
     const [from, to] = side < 0 ? [-(gap + light), -gap] : [gap, gap + light];
-    armRect(pen, direction, start, from, to);
+    armRect(pen, direction, { start, from, to });
   }
 }
 
-function armRect(pen: Pen, direction: number, start: number, from: number, to: number): void {
+/** From `start`, counted from the middle outwards, to the edge; between `from` and `to` across. */
+interface Arm {
+  readonly start: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+function armRect(pen: Pen, direction: number, { start, from, to }: Arm): void {
   const { width, height } = pen;
   // The middle is where a light line's middle lies once its edges are on whole pixels.
   const cx = Math.floor((width - pen.light) / 2) + pen.light / 2;
@@ -217,7 +228,7 @@ function drawBlock(pen: Pen, codePoint: number): void {
   else if (codePoint <= 0x2588) pen.rect(0, h - eighths(codePoint - 0x2580, h), w, h);
   else if (codePoint <= 0x258f) pen.rect(0, 0, eighths(0x2590 - codePoint, w), h);
   else if (codePoint === 0x2590) pen.rect(Math.round(w / 2), 0, w, h);
-  else if (codePoint <= 0x2593) pen.rect(0, 0, w, h, (codePoint - 0x2590) * 64);
+  else if (codePoint <= 0x2593) pen.shade((codePoint - 0x2590) * 64);
   else if (codePoint === 0x2594) pen.rect(0, 0, w, eighths(1, h));
   else if (codePoint === 0x2595) pen.rect(w - eighths(1, w), 0, w, h);
   else drawParts(pen, QUADRANTS[codePoint - 0x2596] ?? 0, 2, (n) => 3 - n);

@@ -48,7 +48,7 @@ export class Emulator {
     this.scrollback = scrollback;
     this.xterm = openXterm(...within(cols, rows), scrollback);
     const { terminal, inner } = this.xterm;
-    terminal.unicode.register(unicodeProvider as Parameters<typeof terminal.unicode.register>[0]);
+    terminal.unicode.register(unicodeProvider);
     terminal.unicode.activeVersion = unicodeProvider.version;
     guard(inner, terminal, this.links);
     this.answers = new Answers(this.xterm);

@@ -59,7 +59,7 @@ class Projection {
   private atMs = 0;
 
   constructor(start: FilmStart) {
-    const { scale, theme, padding, showCursor, checkpoint } = start;
+    const { scale, theme, padding, showCursor, checkpoint, format, fps } = start;
     this.emulator =
       checkpoint === undefined
         ? new Emulator(start.cols, start.rows, 0)
@@ -72,7 +72,7 @@ class Projection {
       padding,
       shades: SHADES,
     });
-    this.film = new Film(painter, start.format, start.mostCols, start.mostRows, start.fps);
+    this.film = new Film(painter, { format, cols: start.mostCols, rows: start.mostRows, fps });
     this.timeline = new Timeline(start);
     this.from = start.from;
   }

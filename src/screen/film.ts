@@ -2,12 +2,20 @@
 // how long it is shown. Only what changed from one frame to the next is stored.
 
 import { Apng } from './apng.ts';
+import type { Picture, Rect } from './canvas.ts';
 import { gifFrame, gifHead, GIF_END } from './gif.ts';
-import { Painter } from './painter.ts';
-import type { Picture, Shown } from './painter.ts';
-import type { Rect } from './png.ts';
+import type { Painter } from './painter.ts';
+import type { Shown } from './painter.ts';
 
 export type FilmFormat = 'gif' | 'apng';
+
+export interface FilmOptions {
+  readonly format: FilmFormat;
+  /** Of all its frames. */
+  readonly cols: number;
+  readonly rows: number;
+  readonly fps: number;
+}
 
 /** The last frame stays a little, so that it can be read before it begins anew. */
 const HOLD_MS = 1000;
@@ -30,7 +38,7 @@ export class Film {
   private lastAtMs = Number.NEGATIVE_INFINITY;
   private count = 0;
 
-  constructor(painter: Painter, format: FilmFormat, cols: number, rows: number, fps: number) {
+  constructor(painter: Painter, { format, cols, rows, fps }: FilmOptions) {
     this.painter = painter;
     this.format = format;
     this.cols = cols;

@@ -1,7 +1,6 @@
 // Animated GIF files: frames of changed rectangles, each with its own colours.
 
-import type { Picture } from './painter.ts';
-import type { Rect } from './png.ts';
+import type { Picture, Rect } from './canvas.ts';
 
 const MOST_COLOURS = 256;
 const MOST_CODES = 4096;

@@ -97,7 +97,12 @@ export class Glyphs {
     const glyph = own.glyph(codePoint);
     if (glyph !== 0) {
       const slant = own === this.face(style) || (style & ITALIC) === 0 ? 0 : SLANT;
-      return own.draw(glyph, outline, 0, baseline, fontSize / own.unitsPerEm, slant);
+      return own.draw(glyph, outline, {
+        x: 0,
+        y: baseline,
+        scale: fontSize / own.unitsPerEm,
+        slant,
+      });
     }
     const other = this.machineFont(codePoint);
     if (other === undefined) return this.drawMissing(outline, columns);
@@ -108,7 +113,8 @@ export class Glyphs {
     // Made smaller where it would not fit, and set in the middle.
     const fit = Math.min(1, room / Math.max(advance, 1));
     const slant = (style & ITALIC) === 0 ? 0 : SLANT;
-    other.draw(found, outline, (room - advance * fit) / 2, baseline, em * fit, slant);
+    const x = (room - advance * fit) / 2;
+    other.draw(found, outline, { x, y: baseline, scale: em * fit, slant });
   }
 
   private drawMissing(outline: Outline, columns: number): void {

@@ -113,6 +113,7 @@ function limitClusters(any: Line): void {
   const kind = Object.getPrototypeOf(any) as Line;
   if (limited.has(kind)) return;
   limited.add(kind);
+  // oxlint-disable-next-line typescript/unbound-method -- it is called on the line it belongs to
   const add = kind.addCodepointToCell;
   kind.addCodepointToCell = function limitedAdd(this: Line, index, codePoint, width) {
     if ((this._combined[index]?.length ?? 0) < MAX_CLUSTER || !isCombined(this, index))

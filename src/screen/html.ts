@@ -68,7 +68,7 @@ function runHtml(
     ...(style.italic === true ? ['font-style:italic'] : []),
     ...(decoration === '' ? [] : [`text-decoration:${decoration}`]),
   ];
-  const isWide = cols > text.length || text.length > cols;
+  const isWide = cols !== text.length;
   if (isWide) css.push(`width:${cols}ch`);
   const classes = [...(isWide ? ['w'] : []), ...(isCursor ? ['c'] : [])];
   const marks =

@@ -117,8 +117,7 @@ function parseKey(given: string): Key {
   }
   const alias = ALIASES[rest.toLowerCase()];
   if (alias === 'shift+tab') return { name: 'tab', modifiers: modifiers | SHIFT };
-  const isCharacter = [...rest].length === 1;
-  return { name: alias ?? (isCharacter ? rest : rest.toLowerCase()), modifiers };
+  return { name: alias ?? (isCharacter(rest) ? rest : rest.toLowerCase()), modifiers };
 }
 
 function encodeKey({ name, modifiers }: Key, modes: KeyModes, given: string): string {
@@ -133,12 +132,16 @@ function encodeKey({ name, modifiers }: Key, modes: KeyModes, given: string): st
   const number = NUMBERED_KEYS[name];
   if (number !== undefined) return `${ESC}[${number}${modifiers > 0 ? `;${code}` : ''}~`;
   if (name === 'tab' && (modifiers & SHIFT) !== 0) return withAlt(`${ESC}[Z`, modifiers);
-  const simple = SIMPLE_KEYS[name] ?? ([...name].length === 1 ? name : undefined);
+  const simple = SIMPLE_KEYS[name] ?? (isCharacter(name) ? name : undefined);
   if (simple === undefined) throw unknownKey(given);
   return withAlt(
     (modifiers & CTRL) === 0 ? shifted(simple, modifiers) : control(simple, given),
     modifiers,
   );
+}
+
+function isCharacter(text: string): boolean {
+  return text !== '' && text.length === String.fromCodePoint(text.codePointAt(0) ?? 0).length;
 }
 
 function withAlt(bytes: string, modifiers: number): string {

@@ -1,17 +1,12 @@
 // Paints what a screen shows: cells with their colours and lines, the cursor, a margin around it.
 
+import { Canvas } from './canvas.ts';
+import type { Picture } from './canvas.ts';
 import type { Glyphs } from './glyphs.ts';
 import type { Coverage } from './outline.ts';
-import type { Cursor, Row, Snapshot, Style } from './snapshot.ts';
+import type { Row, Snapshot, Style } from './snapshot.ts';
 import { mix, paintOf } from './theme.ts';
 import type { Rgb, Theme } from './theme.ts';
-
-/** 0xrrggbb each, row by row. */
-export interface Picture {
-  readonly width: number;
-  readonly height: number;
-  readonly pixels: Uint32Array;
-}
 
 export interface PaintOptions {
   readonly theme: Theme;
@@ -25,9 +20,23 @@ export interface PaintOptions {
 /** What of a snapshot is painted. */
 export type Shown = Pick<Snapshot, 'cols' | 'rows' | 'rowsShown' | 'styles' | 'cursor'>;
 
+/** One character with its place, which is two cells for a wide one. */
+interface Cell {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+  readonly text: string;
+  readonly columns: number;
+  readonly style: Style;
+}
+
+const MAX_RAMPS = 4096;
+
 export class Painter {
   private readonly glyphs: Glyphs;
   private readonly options: PaintOptions;
+  private readonly ramps = new Map<number, readonly Rgb[]>();
 
   constructor(glyphs: Glyphs, options: PaintOptions) {
     this.glyphs = glyphs;
@@ -39,171 +48,99 @@ export class Painter {
     const { cellWidth, cellHeight } = this.glyphs.metrics;
     const { padding, theme, showCursor } = this.options;
     const width = cols * cellWidth + 2 * padding;
-    const height = rows * cellHeight + 2 * padding;
-    const picture = {
-      width,
-      height,
-      pixels: new Uint32Array(width * height).fill(theme.background),
-    };
+    const canvas = new Canvas(width, rows * cellHeight + 2 * padding, theme.background);
     shown.rowsShown.slice(0, rows).forEach((row, y) => {
       for (let x = 0; x < Math.min(row.chars.length, cols); x += 1) {
-        const style = shown.styles[row.styles[x] ?? 0];
-        if (style !== undefined) this.cell(picture, row, x, y, style);
+        const cell = this.cellAt(row, x, y, shown.styles);
+        // The second half of a wide character is painted with its first.
+        if (cell !== undefined && cell.text !== '') this.paintCell(canvas, cell);
       }
     });
-    if (showCursor && shown.cursor.visible) this.cursor(picture, shown, shown.cursor);
-    return picture;
+    if (showCursor && shown.cursor.visible) this.paintCursor(canvas, shown);
+    return canvas;
   }
 
-  private cell(picture: Picture, row: Row, x: number, y: number, style: Style): void {
-    const text = row.chars[x] ?? ' ';
-    // The second half of a wide character was painted with its first.
-    if (text === '') return;
+  private cellAt(row: Row, x: number, y: number, styles: readonly Style[]): Cell | undefined {
+    const style = styles[row.styles[x] ?? 0];
+    if (style === undefined) return undefined;
+    const { cellWidth, cellHeight } = this.glyphs.metrics;
     const columns = row.chars[x + 1] === '' ? 2 : 1;
-    const { fg, bg, underline } = paintOf(style, this.options.theme);
-    const [left, top] = this.place(x, y);
-    this.fill(picture, left, top, columns, bg);
-    if (text !== ' ')
-      this.ink(
-        picture,
-        left,
-        top,
-        this.glyphs.glyph(text, columns, style.bold === true, style.italic === true),
-        fg,
-        bg,
-      );
-    if (style.underline !== undefined || style.link !== undefined)
-      this.underline(
-        picture,
-        left,
-        top,
-        columns,
-        style,
-        style.underline === undefined ? this.options.theme.link : underline,
-      );
-    const { baseline, line, cellWidth } = this.glyphs.metrics;
-    const across = (at: number): void =>
-      fillRect(picture, left, top + at, cellWidth * columns, line, fg);
-    if (style.strikethrough === true) across(Math.round(baseline * 0.68));
-    if (style.overline === true) across(0);
+    return {
+      left: this.options.padding + x * cellWidth,
+      top: this.options.padding + y * cellHeight,
+      width: cellWidth * columns,
+      height: cellHeight,
+      text: row.chars[x] ?? ' ',
+      columns,
+      style,
+    };
   }
 
-  private cursor(picture: Picture, shown: Shown, cursor: Cursor): void {
+  private paintCell(canvas: Canvas, cell: Cell): void {
+    const { style, left, top, width } = cell;
     const { theme } = this.options;
-    const col = Math.min(cursor.col, shown.cols - 1);
-    const row = shown.rowsShown[cursor.row];
-    if (row === undefined) return;
-    const { cellWidth, cellHeight, line } = this.glyphs.metrics;
-    const [left, top] = this.place(col, cursor.row);
-    if (cursor.shape === 'bar')
-      return fillRect(picture, left, top, line * 2, cellHeight, theme.cursor);
+    const { fg, bg, underline } = paintOf(style, theme);
+    canvas.cover(cell, bg);
+    if (cell.text !== ' ') canvas.ink(left, top, this.glyphOf(cell), this.ramp(fg, bg));
+    if (style.underline !== undefined) this.underline(canvas, cell, underline);
+    else if (style.link !== undefined) this.underline(canvas, cell, theme.link);
+    const { baseline, line } = this.glyphs.metrics;
+    if (style.strikethrough === true)
+      canvas.cover({ left, top: top + Math.round(baseline * 0.68), width, height: line }, fg);
+    if (style.overline === true) canvas.cover({ left, top, width, height: line }, fg);
+  }
+
+  private paintCursor(canvas: Canvas, { cursor, cols, rowsShown, styles }: Shown): void {
+    const { theme } = this.options;
+    const row = rowsShown[cursor.row];
+    const cell = row && this.cellAt(row, Math.min(cursor.col, cols - 1), cursor.row, styles);
+    if (cell === undefined) return;
+    const thick = this.glyphs.metrics.line * 2;
+    if (cursor.shape === 'bar') return canvas.cover({ ...cell, width: thick }, theme.cursor);
     if (cursor.shape === 'underline')
-      return fillRect(
-        picture,
-        left,
-        top + cellHeight - line * 2,
-        cellWidth,
-        line * 2,
+      return canvas.cover(
+        { ...cell, top: cell.top + cell.height - thick, height: thick },
         theme.cursor,
       );
-    const text = row.chars[col] ?? ' ';
-    const style = shown.styles[row.styles[col] ?? 0];
-    const columns = row.chars[col + 1] === '' ? 2 : 1;
-    this.fill(picture, left, top, columns, theme.cursor);
-    if (text.trim() !== '' && style !== undefined)
-      this.ink(
-        picture,
-        left,
-        top,
-        this.glyphs.glyph(text, columns, style.bold === true, style.italic === true),
-        theme.background,
-        theme.cursor,
-      );
+    canvas.cover(cell, theme.cursor);
+    const ramp = this.ramp(theme.background, theme.cursor);
+    if (cell.text.trim() !== '') canvas.ink(cell.left, cell.top, this.glyphOf(cell), ramp);
   }
 
-  private place(x: number, y: number): [left: number, top: number] {
-    const { cellWidth, cellHeight } = this.glyphs.metrics;
-    return [this.options.padding + x * cellWidth, this.options.padding + y * cellHeight];
+  private glyphOf({ text, columns, style }: Cell): Coverage {
+    return this.glyphs.glyph(text, columns, style.bold === true, style.italic === true);
   }
 
-  private fill(picture: Picture, left: number, top: number, columns: number, colour: Rgb): void {
-    const { cellWidth, cellHeight } = this.glyphs.metrics;
-    fillRect(picture, left, top, cellWidth * columns, cellHeight, colour);
-  }
-
-  private ink(
-    picture: Picture,
-    left: number,
-    top: number,
-    { width, height, alpha }: Coverage,
-    fg: Rgb,
-    bg: Rgb,
-  ): void {
-    const ramp = this.ramp(fg, bg);
-    const { shades } = this.options;
-    const right = Math.min(width, picture.width - left);
-    for (let y = 0; y < height; y += 1) {
-      const to = (top + y) * picture.width + left;
-      for (let x = 0; x < right; x += 1) {
-        const covered = alpha[y * width + x] ?? 0;
-        if (covered > 0) picture.pixels[to + x] = ramp[Math.round((covered * shades) / 255)] ?? fg;
-      }
-    }
-  }
-
-  private readonly ramps = new Map<number, readonly Rgb[]>();
   private ramp(fg: Rgb, bg: Rgb): readonly Rgb[] {
     const key = fg * 0x1000000 + bg;
     let ramp = this.ramps.get(key);
     if (ramp === undefined) {
       const { shades } = this.options;
       ramp = Array.from({ length: shades + 1 }, (_, n) => mix(bg, fg, n / shades));
-      if (this.ramps.size > 4096) this.ramps.clear();
+      if (this.ramps.size >= MAX_RAMPS) this.ramps.clear();
       this.ramps.set(key, ramp);
     }
     return ramp;
   }
 
-  private underline(
-    picture: Picture,
-    left: number,
-    top: number,
-    columns: number,
-    style: Style,
-    colour: Rgb,
-  ): void {
-    const { baseline, cellHeight, cellWidth, line } = this.glyphs.metrics;
-    const width = cellWidth * columns;
-    const at = top + Math.min(baseline + line + 1, cellHeight - line * 2);
+  /** A link without an underline of its own is dotted. */
+  private underline(canvas: Canvas, { left, top, width, height, style }: Cell, colour: Rgb): void {
+    const { baseline, cellWidth, line } = this.glyphs.metrics;
+    const at = top + Math.min(baseline + line + 1, height - line * 2);
     const kind = style.underline ?? 'dotted';
-    if (kind === 'single') return fillRect(picture, left, at, width, line, colour);
+    const stroke = (y: number): void => canvas.cover({ left, top: y, width, height: line }, colour);
+    if (kind === 'single') return stroke(at);
     if (kind === 'double') {
-      fillRect(picture, left, at - line, width, line, colour);
-      return fillRect(picture, left, at + line, width, line, colour);
+      stroke(at - line);
+      return stroke(at + line);
     }
-    for (let x = 0; x < width; x += 1) {
+    for (let x = left; x < left + width; x += 1) {
       // Counted from the picture's edge, so that the pattern goes on from cell to cell.
-      const phase = left + x;
-      if (kind === 'curly') {
-        const wave = Math.round(Math.sin((phase / cellWidth) * 2 * Math.PI) * line * 1.3);
-        fillRect(picture, left + x, at + wave, 1, line, colour);
-      } else {
-        const [drawn, period] = kind === 'dotted' ? [line, line * 2] : [line * 3, line * 5];
-        if (phase % period < drawn) fillRect(picture, left + x, at, 1, line, colour);
-      }
+      const wave = Math.round(Math.sin((x / cellWidth) * 2 * Math.PI) * line * 1.3);
+      const [drawn, period] = kind === 'dotted' ? [line, line * 2] : [line * 3, line * 5];
+      const y = kind === 'curly' ? at + wave : at;
+      if (kind === 'curly' || x % period < drawn)
+        canvas.cover({ left: x, top: y, width: 1, height: line }, colour);
     }
   }
-}
-
-function fillRect(
-  picture: Picture,
-  left: number,
-  top: number,
-  width: number,
-  height: number,
-  colour: Rgb,
-): void {
-  const right = Math.min(left + width, picture.width);
-  for (let y = Math.max(0, top); y < Math.min(top + height, picture.height); y += 1)
-    picture.pixels.fill(colour, y * picture.width + left, y * picture.width + right);
 }

@@ -149,8 +149,8 @@ describe('a picture', () => {
       expect(marked(right(cell(0, 0)))).toEqual(marked(left(cell(1, 0))));
       expect(marked(right(cell(1, 0)))).toEqual(marked(left(cell(2, 0))));
       expect(marked(left(cell(1, 0)))).toContain(true);
-      const bottom = [...cell(0, 0).slice(-cellWidth)];
-      expect(marked(bottom)).toEqual(marked([...cell(0, 1).slice(0, cellWidth)]));
+      const bottom = Array.from(cell(0, 0).slice(-cellWidth));
+      expect(marked(bottom)).toEqual(marked(Array.from(cell(0, 1).slice(0, cellWidth))));
       expect(marked(bottom)).toContain(true);
     }
   });

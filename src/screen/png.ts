@@ -2,7 +2,7 @@
 // byte; then also a line of text lies close enough to the one above it that packing finds what they have in common.
 
 import { crc32, deflateSync } from 'node:zlib';
-import type { Picture } from './painter.ts';
+import type { Picture, Rect } from './canvas.ts';
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const TRUE_COLOUR = 2;
@@ -10,13 +10,6 @@ const INDEXED = 3;
 const MOST_INDEXED = 256;
 /** More effort makes files hardly smaller, and twice as slow. */
 const LEVEL = 3;
-
-export interface Rect {
-  readonly left: number;
-  readonly top: number;
-  readonly width: number;
-  readonly height: number;
-}
 
 /** The number of each colour; none when there are too many. */
 export type Numbers = ReadonlyMap<number, number>;
@@ -32,7 +25,7 @@ export function encodePng(picture: Picture): Buffer {
   ]);
 }
 
-export function numberColours(pixels: Uint32Array): Numbers | undefined {
+function numberColours(pixels: Uint32Array): Numbers | undefined {
   const numbers = new Map<number, number>();
   let last = -1;
   for (const pixel of pixels) {

@@ -29,8 +29,8 @@ export interface ReplicaOptions {
  * One job of the worker: few bytes at first, more while they are taken in quickly, fewer when they are not, so that other
  * screens never wait long for their turn.
  */
-const JOB_BYTES = { first: 8 * 1024, least: 1024, most: 64 * 1024 } as const;
-const JOB_MS = 5;
+const JOB_BYTES = { first: 2 * 1024, least: 256, most: 64 * 1024 } as const;
+const JOB_MS = 3;
 /** Replaying this much takes about 150 ms, taking a checkpoint about 30. */
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 /** A worker that is lost so often without an event to blame will not work at all. */
@@ -209,7 +209,7 @@ export class Replica {
   }
 
   private ask(job: JobOf<EmulatorJob['kind']>): Promise<EmulatorAnswer> {
-    return this.options.emulators.ask({ ...job, screen: this.screen } as EmulatorJob);
+    return this.options.emulators.ask({ ...job, screen: this.screen });
   }
 }
 

@@ -162,7 +162,7 @@ describe('a screen', () => {
       expect(await store.nearest(100)).toBeUndefined();
       for (let seq = 1; seq <= 30; seq += 1) await store.save(seq, Uint8Array.of(seq));
       const files = readdirSync(inside);
-      expect(files.length).toBeLessThanOrEqual(8);
+      expect(files.length).toBeLessThanOrEqual(12);
       expect(statSync(inside).mode & 0o777).toBe(0o700);
       for (const file of files) expect(statSync(join(inside, file)).mode & 0o777).toBe(0o600);
       expect((await store.nearest(30))?.bytes).toEqual(Buffer.of(30));
@@ -203,10 +203,10 @@ describe('a bomb', () => {
         (sum, event) => sum + (event.kind === 'output' ? event.data.length : 0),
         0,
       );
-      let over = false;
+      const state = { over: false };
       before = performance.now();
       const bombed = screen.advance().finally(() => {
-        over = true;
+        state.over = true;
       });
       let slowest = 0;
       do {
@@ -216,7 +216,7 @@ describe('a bomb', () => {
         const took = performance.now() - asked;
         waits.push(took);
         slowest = Math.max(slowest, took);
-      } while (!over);
+      } while (!state.over);
       await bombed;
       worst.set(name, Math.round(slowest));
       await screen.feed([tape.print('\x1b\\\x07\x18\x1b[!p\x1b[?1049l\x1b[2J\x1b[Hafter')]);
@@ -242,7 +242,7 @@ describe('a bomb', () => {
   });
 
   test('[SC13] the guard does not know costs its event and the worker; every screen is there again, and it says so', async () => {
-    const strict = new Screens({ clock: systemClock, budgetMs: 60 });
+    const strict = new Screens({ clock: systemClock, budgetMs: 150 });
     try {
       const quiet = new Tape(['calm \x1b[32mgreen']);
       const other = open(quiet, {}, strict);
@@ -250,7 +250,7 @@ describe('a bomb', () => {
       const before = await other.snapshot();
       // Slow by its mere size: a wide screen of resets in one event.
       const tape = new Tape(['before ', Buffer.from('\x1bc\x1b[?1049h'.repeat(50_000)), 'after']);
-      const screen = open(tape, { size: { cols: 400, rows: 200 } }, strict);
+      const screen = open(tape, { size: { cols: 1000, rows: 500 } }, strict);
       await screen.advance();
       const seen = await screen.snapshot();
       expect(visibleLines(seen)[0]).toBe('before after');

@@ -58,9 +58,12 @@ export function renderSvg(snapshot: Snapshot, options: PictureOptions = {}): str
   ].join('\n');
 }
 
+/** Line ends, and what joins emoji. */
+const ALLOWED = new Set(['\t', '\n', '\u200d']);
+
 /** Text that a program printed: markup in it must stay text, and XML knows no control characters at all. */
 export function escapeXml(text: string): string {
   return text
     .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
-    .replace(/[^\P{C}\t\n\u200d\ufe0f]/gu, '\ufffd');
+    .replace(/\p{C}/gu, (character) => (ALLOWED.has(character) ? character : '\ufffd'));
 }

@@ -62,7 +62,7 @@ export interface Paint {
   readonly underline: Rgb;
 }
 
-export function resolveColour(colour: Colour, theme: Theme, otherwise: Rgb): Rgb {
+function resolveColour(colour: Colour, theme: Theme, otherwise: Rgb): Rgb {
   if (colour === 'default') return otherwise;
   return typeof colour === 'number'
     ? (theme.palette[colour] ?? otherwise)

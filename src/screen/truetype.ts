@@ -19,6 +19,16 @@ interface Transform {
   readonly dy: number;
 }
 
+export interface Placing {
+  /** Of the glyph's origin, which lies on the base line. */
+  readonly x: number;
+  readonly y: number;
+  /** Pixels per unit. */
+  readonly scale: number;
+  /** How far it leans to the right, per unit of height. */
+  readonly slant: number;
+}
+
 export class TrueTypeFont {
   readonly unitsPerEm: number;
   readonly ascent: number;
@@ -62,8 +72,7 @@ export class TrueTypeFont {
     return this.bytes.readUInt16BE(this.table('hmtx') + Math.min(glyph, this.advances - 1) * 4);
   }
 
-  /** Draws a glyph with its origin at `x` on the base line `y`, `scale` pixels per unit. */
-  draw(glyph: number, outline: Outline, x: number, y: number, scale: number, slant = 0): void {
+  draw(glyph: number, outline: Outline, { x, y, scale, slant }: Placing): void {
     const transform = { xx: scale, xy: 0, yx: slant * scale, yy: -scale, dx: x, dy: y };
     this.drawGlyph(glyph, outline, transform, 0);
   }

@@ -58,7 +58,7 @@ export interface ScreenBuffer {
   getBlankLine(attributes: Attributes): Line;
 }
 
-export interface Parameters {
+interface Parameters {
   readonly params: Int32Array;
   readonly length: number;
 }
@@ -123,7 +123,7 @@ export interface Inner {
 }
 
 /** type 0 asks for a colour, 1 sets and 2 restores one; an index from 256 on is foreground, background, cursor. */
-export interface ColourRequest {
+interface ColourRequest {
   readonly type: number;
   readonly index: number;
 }

@@ -43,6 +43,7 @@ export function openDialects(options: DialectOptions): { routes: Route[]; close(
     codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, startRate, defaultDirectory }),
     ...nativeRoutes({
+      clock,
       host,
       metrics,
       terminals,

@@ -126,7 +126,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
-  const terminals = new Terminals(host, clock);
+  const terminals = new Terminals(host, clock, home.folder);
   held.add(() => terminals.close());
   const dialects = openDialects({
     ...options,

@@ -132,8 +132,9 @@ describe('following a process', () => {
       host,
       maxBodyBytes: 1024,
       metrics: new Metrics(),
+      clock,
       startRate: new StartRate(clock),
-      terminals: new Terminals(host, clock),
+      terminals: new Terminals(host, clock, served.home),
       shell: '/bin/sh',
     });
     const { door, port } = await openDoor(routes);
@@ -265,13 +266,14 @@ describe('following completions', () => {
       },
     };
     const clock = systemClock;
-    const terminals = new Terminals(host, clock);
+    const terminals = new Terminals(host, clock, served.home);
     const routes = nativeRoutes({
       host: counting,
       terminals,
       shell: '/bin/sh',
       maxBodyBytes: 1024,
       metrics: new Metrics(),
+      clock,
       startRate: new StartRate(clock),
     });
     const { port } = await openDoor(routes);

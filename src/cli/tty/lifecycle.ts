@@ -1,11 +1,12 @@
 // `tty create`, `list`, `inspect`, `destroy`, `gc`
 
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, rmSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import type { HostApi, SignalResult } from '../../protocol/host-api.ts';
 import { decodeRecords } from '../../protocol/record.ts';
 import type { StartSpec } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
+import { orphanedFolders, terminalFolder } from '../../server/terminals/terminal-folder.ts';
 import type { TtyAnswer, TtyCall, TtyCommand } from './command.ts';
 import { TtyError } from './envelope.ts';
 import {
@@ -13,7 +14,6 @@ import {
   findTerminal,
   manifestOf,
   noteDestroyed,
-  removeSessionFolder,
   statusOf,
   terminalsOf,
   terminationCategory,
@@ -146,7 +146,7 @@ export const inspect: TtyCommand = {
     const [first] = decodeRecords(page.records);
     const size =
       first?.kind === 'started' ? (first.body['size'] as ProcessInfo['size']) : undefined;
-    const artifacts = artifactsOf(caller, process.id);
+    const artifacts = artifactsOf(caller, process);
     const session = {
       ...manifestOf(caller, process, host.keeper.pid),
       ...(size && { creationCols: size.cols, creationRows: size.rows }),
@@ -186,7 +186,7 @@ export const destroy: TtyCommand = {
         details,
       );
     }
-    noteDestroyed(caller, process.id);
+    noteDestroyed(caller, process);
     const host = await call.host();
     let survivors: readonly unknown[] = [];
     if (!process.settled) {
@@ -248,11 +248,14 @@ export const gc: TtyCommand = {
       }
       if (!call.flag('dry-run')) {
         await (await call.host()).remove(process.owner, { id: process.id });
-        removeSessionFolder(caller, process.id);
+        rmSync(terminalFolder(caller.home, process), { recursive: true, force: true });
       }
       removedSessions.push(process.id);
       totalBytesFreed += process.bytes.retained;
     }
+    if (!call.flag('dry-run'))
+      for (const folder of orphanedFolders(caller.home, await terminalsOf(caller)))
+        rmSync(folder, { recursive: true, force: true });
     const home = {
       home: caller.home,
       existed: true,

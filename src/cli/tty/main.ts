@@ -21,6 +21,8 @@ const table: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['signal', async () => (await import('./input.ts')).signal],
   ['wait', async () => (await import('./look.ts')).wait],
   ['snapshot', async () => (await import('./look.ts')).snapshot],
+  ['screenshot', async () => (await import('./picture.ts')).screenshot],
+  ['record export', async () => (await import('./picture.ts')).recordExport],
   ['destroy', async () => (await import('./lifecycle.ts')).destroy],
   ['gc', async () => (await import('./lifecycle.ts')).gc],
 ]);

@@ -4,7 +4,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../base/clock.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
+import { FileCheckpoints } from '../../screen/checkpoints.ts';
 import { Screens } from '../../screen/screens.ts';
+import { checkpointFolder } from '../../server/terminals/terminal-folder.ts';
 import { openSession, type TerminalSession } from '../../server/terminals/terminal-session.ts';
 import type { TtyCall } from './command.ts';
 
@@ -21,6 +23,7 @@ export async function withSession<T>(
     host,
     screens: () => Promise.resolve(screens),
     answers,
+    checkpoints: () => new FileCheckpoints(checkpointFolder(call.caller.home, process)),
   });
   try {
     return await use(session);

@@ -1,27 +1,24 @@
 // Terminals as `tty` commands name and describe them: agent-tty's words for their states, and the folder beside the
 // journal where their pictures lie.
 
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { idPattern } from '../../base/ids.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
+import { terminalFolder } from '../../server/terminals/terminal-folder.ts';
 import { isError, type Caller } from '../caller.ts';
 import { TtyError } from './envelope.ts';
 
 export type Status = 'running' | 'exited' | 'failed' | 'destroying' | 'destroyed';
 
-export function sessionFolder(caller: Caller, id: string): string {
-  return join(caller.home, 'terminals', id);
+function destroyedFile(caller: Caller, process: ProcessInfo): string {
+  return join(terminalFolder(caller.home, process), 'destroyed');
 }
 
-function destroyedFile(caller: Caller, id: string): string {
-  return join(sessionFolder(caller, id), 'destroyed');
-}
-
-export function noteDestroyed(caller: Caller, id: string): void {
-  mkdirSync(sessionFolder(caller, id), { recursive: true, mode: 0o700 });
-  writeFileSync(destroyedFile(caller, id), '', { mode: 0o600 });
+export function noteDestroyed(caller: Caller, process: ProcessInfo): void {
+  mkdirSync(terminalFolder(caller.home, process), { recursive: true, mode: 0o700 });
+  writeFileSync(destroyedFile(caller, process), '', { mode: 0o600 });
 }
 
 /** The terminal of this id or name. Ids are checked before anything is asked. */
@@ -49,7 +46,7 @@ export async function liveTerminal(caller: Caller, id: string): Promise<ProcessI
 }
 
 export function statusOf(caller: Caller, process: ProcessInfo): Status {
-  if (existsSync(destroyedFile(caller, process.id)))
+  if (existsSync(destroyedFile(caller, process)))
     return process.state === 'running' ? 'destroying' : 'destroyed';
   if (process.state === 'running') return 'running';
   return process.outcome?.kind === 'lost' ? 'failed' : 'exited';
@@ -124,15 +121,11 @@ export interface Artifact {
 }
 
 /** One file per entry beside the artifact itself: entries made at once never overwrite each other. */
-export function artifactsOf(caller: Caller, id: string): Artifact[] {
-  const folder = join(sessionFolder(caller, id), 'artifacts');
+export function artifactsOf(caller: Caller, process: ProcessInfo): Artifact[] {
+  const folder = join(terminalFolder(caller.home, process), 'artifacts');
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .filter((name) => name.endsWith('.entry.json'))
     .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Artifact)
     .sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1));
-}
-
-export function removeSessionFolder(caller: Caller, id: string): void {
-  rmSync(sessionFolder(caller, id), { recursive: true, force: true });
 }

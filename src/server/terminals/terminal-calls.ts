@@ -1,12 +1,15 @@
 // What the native operations on terminals ask of the host and of the screens.
 
+import type { ServerResponse } from 'node:http';
 import { stripAnsi } from '../../base/ansi.ts';
+import type { Clock } from '../../base/clock.ts';
 import { EVERYONE, type HostApi } from '../../protocol/host-api.ts';
 import type { RunResult } from '../../protocol/run.ts';
 import type { Pictures } from '../../screen/pictures.ts';
 import { invalid } from '../native-input.ts';
 import type { Calls, NativeCall } from '../native-call.ts';
 import { parseBatch, runBatch } from './batch.ts';
+import { recordTerminal } from './recording.ts';
 import { structuredSnapshot, textSnapshot } from './snapshot-shape.ts';
 import type { TerminalSession } from './terminal-session.ts';
 import type { RunWithOutput } from './terminal-shapes.ts';
@@ -15,6 +18,7 @@ import type { Terminals } from './terminals.ts';
 export interface TerminalCallOptions {
   readonly host: HostApi;
   readonly terminals: Terminals;
+  readonly clock: Clock;
   /** The shell of whoever runs the server. */
   readonly shell: string;
 }
@@ -38,8 +42,9 @@ export function terminalCalls(options: TerminalCallOptions) {
     getTerminal: async (call) => (await open(call)).info(),
     closeTerminal: async ({ owner, id }) => {
       const process = await host.get(owner.sees, { id });
-      terminals.forget(process);
-      return host.remove(process.owner, { id, force: true });
+      const removed = await host.remove(process.owner, { id, force: true });
+      await terminals.forget(process);
+      return removed;
     },
     runInTerminal: async (call) => {
       const session = await open(call);
@@ -63,7 +68,7 @@ export function terminalCalls(options: TerminalCallOptions) {
 }
 
 function lookCalls(
-  { terminals }: TerminalCallOptions,
+  { terminals, clock }: TerminalCallOptions,
   open: (target: Target) => Promise<TerminalSession>,
 ) {
   return {
@@ -109,16 +114,14 @@ function lookCalls(
       const session = await open(call);
       const shot = await session.snapshot({ ...(at !== undefined && { at }) });
       const [media, bytes] = await paint(format, shot, given(options), () => terminals.pictures());
-      const { response } = call.exchange;
-      response.writeHead(200, {
-        'Content-Type': media,
-        'Content-Length': bytes.length,
-        'Cache-Control': 'no-store',
-        'X-Content-Type-Options': 'nosniff',
-        'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'",
-        'Holdfast-Seq': String(shot.seq),
-      });
-      response.end(bytes);
+      send(call.exchange.response, media, bytes, { 'Holdfast-Seq': String(shot.seq) });
+    },
+    recordTerminal: async (call) => {
+      const { format = 'asciicast', owner: _owner, ...options } = call.query;
+      const session = await open(call);
+      const request = { format, ...given(options), signal: call.exchange.gone };
+      const { media, bytes } = await recordTerminal(session, request, clock);
+      send(call.exchange.response, media, bytes);
     },
     batchTerminal: async (call) => {
       const steps = parseBatch(call.body.steps);
@@ -142,6 +145,24 @@ async function paint(
   }
   const { renderHtml } = await import('../../screen/html.ts');
   return ['text/html; charset=utf-8', Buffer.from(renderHtml(shot, options))];
+}
+
+/** Made of what programs print: never run, never framed, never guessed to be something else. */
+function send(
+  response: ServerResponse,
+  media: string,
+  bytes: Buffer,
+  more: Record<string, string> = {},
+): void {
+  response.writeHead(200, {
+    'Content-Type': media,
+    'Content-Length': bytes.length,
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+    ...more,
+  });
+  response.end(bytes);
 }
 
 async function withOutput(session: TerminalSession, result: RunResult): Promise<RunWithOutput> {

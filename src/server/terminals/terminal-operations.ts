@@ -4,6 +4,7 @@
 import * as v from 'valibot';
 import { operations } from '../../protocol/operations.ts';
 import { answers } from '../native-shapes.ts';
+import { recordingFormats } from './recording.ts';
 import { terminalAnswers } from './terminal-shapes.ts';
 
 const owner = v.optional(v.string());
@@ -178,6 +179,22 @@ export const terminalOperations = {
       'PNG unless another format is asked for. The header Holdfast-Seq says behind which event it is.',
     query: query(picture),
     media: 'image/png',
+  },
+  recordTerminal: {
+    method: 'GET',
+    path: '/v1/terminals/:id/recording',
+    summary: 'Make a recording',
+    about:
+      'asciicast (version 2) unless another format is asked for; webm and mp4 need ffmpeg on the server. What was typed is in "events" only.',
+    query: query({
+      format: v.optional(v.picklist(recordingFormats)),
+      speed: v.optional(v.pipe(count, v.minValue(1), v.maxValue(1000))),
+      idleLimitMs: v.optional(count),
+      from: v.optional(count),
+      to: v.optional(count),
+      theme,
+    }),
+    media: 'application/x-asciicast',
   },
   batchTerminal: {
     method: 'POST',

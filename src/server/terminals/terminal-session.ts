@@ -8,9 +8,11 @@ import type { ProcessInfo, TerminalSize } from '../../protocol/process.ts';
 import { decodeRecords } from '../../protocol/record.ts';
 import type { RunResult } from '../../protocol/run.ts';
 import type { ScreenCondition, ScreenWait, ScreenWaitOptions } from '../../screen/condition.ts';
+import type { CheckpointStore } from '../../screen/checkpoints.ts';
 import { encodeKeys, encodePaste } from '../../screen/keys.ts';
 import { QueryWatch } from '../../screen/queries.ts';
 import type { Screen, SnapshotOptions } from '../../screen/screen.ts';
+import type { EventSource } from '../../screen/replica.ts';
 import type { Screens } from '../../screen/screens.ts';
 import type { Modes, Snapshot } from '../../screen/snapshot.ts';
 import { terminalSource } from './terminal-source.ts';
@@ -18,6 +20,7 @@ import { terminalSource } from './terminal-source.ts';
 export interface SessionOptions {
   readonly host: HostApi;
   readonly screens: () => Promise<Screens>;
+  readonly checkpoints?: (process: ProcessInfo) => CheckpointStore;
   /** Whether this view answers what programs ask the terminal, for as long as they run. One view at a time may. */
   readonly answers: boolean;
 }
@@ -36,13 +39,17 @@ interface Opened {
 
 /** One long poll of whoever follows. */
 const FOLLOW_MS = 25_000;
+/** A screen that nobody looks at is brought forward when it is this far behind: so no look takes long. */
+const BEHIND_BYTES = 2 * 1024 * 1024;
 /** How much of a run's own output its answer carries. */
 const RUN_OUTPUT_BYTES = 64 * 1024;
 
 export class TerminalSession {
   readonly owner: Owner;
   readonly id: string;
-  private readonly size: TerminalSize;
+  /** At the start of its journal. */
+  readonly firstSize: TerminalSize;
+  readonly source: EventSource;
   private readonly options: SessionOptions;
   private opened: Promise<Opened> | undefined;
   private watchers = 0;
@@ -53,8 +60,9 @@ export class TerminalSession {
   constructor(process: ProcessInfo, firstSize: TerminalSize, options: SessionOptions) {
     this.owner = process.owner;
     this.id = process.id;
-    this.size = firstSize;
+    this.firstSize = firstSize;
     this.options = options;
+    this.source = terminalSource(options.host, this.owner, this.id);
   }
 
   private get host(): HostApi {
@@ -171,13 +179,11 @@ export class TerminalSession {
 
   private async open(): Promise<Opened> {
     const screens = await this.options.screens();
-    const source = terminalSource(this.host, this.owner, this.id);
     const reply = (data: Buffer): void => void this.answer(data);
-    const { size } = this;
-    return {
-      screens,
-      screen: screens.open({ size, source, ...(this.options.answers && { reply }) }),
-    };
+    const { source, firstSize: size } = this;
+    const checkpoints = this.options.checkpoints?.(await this.info());
+    const options = { size, source, ...(this.options.answers && { reply }) };
+    return { screens, screen: screens.open({ ...options, ...(checkpoints && { checkpoints }) }) };
   }
 
   private async answer(data: Buffer): Promise<void> {
@@ -191,6 +197,7 @@ export class TerminalSession {
 
   private async follow(): Promise<void> {
     const queries = new QueryWatch();
+    let behind = 0;
     const { signal } = this.stop;
     try {
       for (let after = await this.begin(); this.watchers > 0 || this.options.answers;) {
@@ -201,8 +208,11 @@ export class TerminalSession {
         );
         const events = Array.from(decodeRecords(page.records));
         const asked = events.some((event) => event.kind === 'output' && queries.asks(event.data));
-        if (this.watchers > 0 || asked)
+        for (const event of events) if (event.kind === 'output') behind += event.data.length;
+        if (this.watchers > 0 || asked || behind > BEHIND_BYTES) {
+          behind = 0;
           await (await this.opened)?.screen.feed(events, { live: true });
+        }
         after = page.nextAfter;
         this.reading.at(after);
         if (page.end) return;

@@ -1,11 +1,14 @@
 // The terminals that this server shows: one view of each, made when it is first needed and forgotten when it may be.
 // Nothing in them would be lost: a view is made anew from the journal.
 
+import { rm } from 'node:fs/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { HostApi, Owner } from '../../protocol/host-api.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
+import { FileCheckpoints } from '../../screen/checkpoints.ts';
 import type { Pictures } from '../../screen/pictures.ts';
 import type { Screens } from '../../screen/screens.ts';
+import { checkpointFolder, terminalFolder } from './terminal-folder.ts';
 import { openSession, type TerminalSession } from './terminal-session.ts';
 
 /** Views kept at once; a running terminal beyond them is no longer answered for. */
@@ -14,13 +17,15 @@ const MOST_SESSIONS = 4096;
 export class Terminals {
   private readonly host: HostApi;
   private readonly clock: Clock;
+  private readonly home: string;
   private readonly sessions = new Map<string, Promise<TerminalSession>>();
   private made: Promise<Screens> | undefined;
   private painter: Promise<Pictures> | undefined;
   private closed = false;
 
-  constructor(host: HostApi, clock: Clock) {
+  constructor(host: HostApi, clock: Clock, home: string) {
     this.host = host;
+    this.home = home;
     this.clock = clock;
   }
 
@@ -38,6 +43,7 @@ export class Terminals {
       host: this.host,
       screens: () => this.screens(),
       answers: true,
+      checkpoints: (process) => new FileCheckpoints(checkpointFolder(this.home, process)),
     });
     this.sessions.set(key, opened);
     opened.then(
@@ -57,11 +63,17 @@ export class Terminals {
     for (const process of processes) if (process.streams === 'pty') await this.of(process);
   }
 
-  forget({ owner, id }: Pick<ProcessInfo, 'owner' | 'id'>): void {
+  /** It is being removed: what was made of it goes too. */
+  async forget(process: ProcessInfo): Promise<void> {
+    const { owner, id } = process;
     const key = `${owner.length}:${owner}${id}`;
     const session = this.sessions.get(key);
     this.sessions.delete(key);
-    void session?.then((each) => each.close());
+    await session?.then(
+      (each) => each.close(),
+      () => undefined,
+    );
+    await rm(terminalFolder(this.home, process), { recursive: true, force: true });
   }
 
   async close(): Promise<void> {
