@@ -5,23 +5,19 @@ import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Stream } from '../protocol/event.ts';
 import type { Results } from '../protocol/host-api.ts';
-import type { Params } from '../protocol/operations.ts';
 import type { Outcome, ProcessInfo, ProcessState, TerminalSize } from '../protocol/process.ts';
 import { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
 import { Asides } from './asides.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
 import type { Ending, ProcessFacts } from './facts.ts';
-import { InputLedger } from './input-ledger.ts';
+import { inputBody, InputLedger, type InputMeaning } from './input-ledger.ts';
 import { Pace } from './pace.ts';
 import { loadPosix } from './posix.ts';
 import { nowTicks } from './proc-table.ts';
 import { outcomeOf, type SentSignal } from './outcome.ts';
 import { Terminal } from './terminal.ts';
 import { byteCounts } from './views.ts';
-
-/** How input was meant, for the record. */
-type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys'>;
 
 /** What the host is told, besides what the journal says. */
 export interface ProcessWatcher {
@@ -198,7 +194,9 @@ export class HeldProcess implements ChildListener {
     const child = this.inputOf();
     let seq = this.journal.visibleSeq;
     const written = await this.input.write(data, meant.writeId, async () => {
-      seq = this.recordInput(data, meant, child.echoes() || this.tty?.atPrompt === true);
+      const seen = child.echoes() || this.tty?.atPrompt === true;
+      const body = inputBody(data, meant, this.setting.recordInput && seen);
+      seq = this.append({ kind: 'input', body });
       this.tty?.input(data);
       await child.write(data);
     });
@@ -317,21 +315,6 @@ export class HeldProcess implements ChildListener {
       throw new HoldfastError('stdin_closed', `Process ${this.facts.id} has no open stdin.`);
     }
     return this.child;
-  }
-
-  private recordInput(data: Buffer, meant: InputMeaning, echoes: boolean): number {
-    const keep = this.setting.recordInput && echoes;
-    const { writeId, as, keys } = meant;
-    return this.append({
-      kind: 'input',
-      body: {
-        bytes: data.length,
-        ...(keep && { data: data.toString('base64') }),
-        ...(writeId !== undefined && { writeId }),
-        ...(as && { as }),
-        ...(keep && keys && { keys }),
-      },
-    });
   }
 
   /** The number of the event; of the newest one when nothing can be added any more. */

@@ -14,6 +14,7 @@ import type { HeldProcess } from './held-process.ts';
 import { Household, type HostOptions } from './household.ts';
 import { byteSource, SharedTexts } from './views.ts';
 import { waitFor } from './waiting.ts';
+import { recorded, writeInput } from './write-input.ts';
 
 export class Host implements HostApi {
   private readonly house: Household;
@@ -156,20 +157,8 @@ export class Host implements HostApi {
   }
 
   async write(owner: Owner, input: Params<'write'>): Promise<Results['write']> {
-    const params = this.params('write', input);
-    const { data = Buffer.alloc(0), eof = false, queued = false, ...rest } = params;
-    const { writeId, as, keys, ...target } = rest;
-    const process = this.find(owner, target);
-    const writing = process.write(Buffer.from(data), { writeId, as, keys });
-    // Queued: refused at once or accepted; what becomes of it then is the process's affair.
-    const accepted = { bytes: data.length, repeated: false, seq: process.journal.visibleSeq };
-    const written = await (queued
-      ? Promise.race([writing, turnOver().then(() => accepted)])
-      : writing);
-    writing.catch(() => undefined);
-    if (eof && !written.repeated) process.endInput();
-    if (!queued) await recorded(process, written.seq);
-    return written;
+    const { id, ...params } = this.params('write', input);
+    return writeInput(this.find(owner, { id }), params);
   }
 
   async resize(owner: Owner, input: Params<'resize'>): Promise<Results['resize']> {
@@ -332,19 +321,6 @@ export class Host implements HostApi {
     this.parkedWaits -= 1;
     throw error;
   };
-}
-
-/** When what can be known at once is known. */
-function turnOver(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
-
-/** The number of an event, told when it can be read. */
-async function recorded({ journal }: HeldProcess, seq: number): Promise<{ seq: number }> {
-  if (journal instanceof Journal && journal.visibleSeq < seq) await journal.visible();
-  return { seq };
 }
 
 export type { HostOptions };

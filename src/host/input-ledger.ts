@@ -2,6 +2,8 @@
 // than the bound allows.
 
 import { HoldfastError } from '../protocol/errors.ts';
+import type { InputBody } from '../protocol/event.ts';
+import type { Params } from '../protocol/operations.ts';
 
 export class InputLedger {
   ended = false;
@@ -60,4 +62,22 @@ export class InputLedger {
     const oldest = this.seen.keys().next();
     if (this.seen.size > this.maxIds && !oldest.done) this.seen.delete(oldest.value);
   }
+}
+
+/** How input was meant, for the record. */
+export type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys'>;
+
+/** What the journal says of it: the bytes and keys themselves only where they may be kept. */
+export function inputBody(
+  data: Buffer,
+  { writeId, as, keys }: InputMeaning,
+  keep: boolean,
+): InputBody {
+  return {
+    bytes: data.length,
+    ...(keep && { data: data.toString('base64') }),
+    ...(writeId !== undefined && { writeId }),
+    ...(as && { as }),
+    ...(keep && keys && { keys }),
+  };
 }

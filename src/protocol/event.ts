@@ -25,7 +25,7 @@ export interface StartedBody {
   readonly pid: number;
   readonly [field: string]: unknown;
 }
-interface InputBody {
+export interface InputBody {
   readonly bytes: number;
   /** What was typed, base64; absent when the terminal did not echo or input is not recorded. */
   readonly data?: string;

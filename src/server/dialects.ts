@@ -7,11 +7,11 @@ import { mcpRoutes } from './mcp.ts';
 import { nativeRoutes, type NativeOptions } from './native.ts';
 import type { Route } from './router.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
+import { Terminals } from './terminals/terminals.ts';
 
 export interface DialectOptions {
   readonly host: NativeOptions['host'];
   readonly metrics: NativeOptions['metrics'];
-  readonly terminals: NativeOptions['terminals'];
   readonly clock: Clock;
   readonly report: (message: string) => void;
   readonly home: string;
@@ -24,8 +24,10 @@ export interface DialectOptions {
   readonly detachMs?: number | undefined;
 }
 
-export function openDialects(options: DialectOptions): { routes: Route[]; close(): Promise<void> } {
-  const { host, clock, report, home, env, metrics, terminals } = options;
+export async function openDialects(
+  options: DialectOptions,
+): Promise<{ routes: Route[]; close(): Promise<void> }> {
+  const { host, clock, report, home, env, metrics } = options;
   const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
   const startRate = new StartRate(clock, options.startRate);
   const codex = codexOptions({
@@ -38,6 +40,7 @@ export function openDialects(options: DialectOptions): { routes: Route[]; close(
     ...(defaultDirectory !== undefined && { cwd: defaultDirectory }),
     countStart: (caller) => startRate.take(caller),
   });
+  const terminals = new Terminals(host, clock, home);
   const mcp = mcpRoutes({ host, clock, startRate, defaultDirectory, heartbeatMs, report });
   const routes = [
     codexRoute('/codex', codex),
@@ -54,5 +57,10 @@ export function openDialects(options: DialectOptions): { routes: Route[]; close(
     }),
     ...mcp.routes,
   ];
-  return { routes, close: () => mcp.close() };
+  await terminals.attendAll();
+  const close = async (): Promise<void> => {
+    await mcp.close();
+    await terminals.close();
+  };
+  return { routes, close };
 }

@@ -19,7 +19,6 @@ import { Router } from './router.ts';
 import { takeServerLock } from './server-lock.ts';
 import type { StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
-import { Terminals } from './terminals/terminals.ts';
 import { secretIn, Tokens } from './tokens.ts';
 
 export interface ServerOptions {
@@ -126,21 +125,10 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
-  const terminals = new Terminals(host, clock, home.folder);
-  held.add(() => terminals.close());
-  const dialects = openDialects({
-    ...options,
-    host,
-    clock,
-    metrics,
-    terminals,
-    report,
-    home: home.folder,
-    maxBodyBytes: MAX_BODY_BYTES,
-  });
+  const parts = { host, clock, metrics, report, home: home.folder, maxBodyBytes: MAX_BODY_BYTES };
+  const dialects = await openDialects({ ...options, ...parts });
   held.add(() => dialects.close());
   const router = new Router(dialects.routes);
-  await terminals.attendAll();
   const hosts = new Set(options.allowHosts?.map(checkedHost));
   const policy: GatePolicy = {
     hosts,
@@ -164,16 +152,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   held.add(() => closeDoor(tcp));
   const port = await listenTcp(tcp, options.port ?? 0, address);
   for (const name of hostNames(address)) hosts.add(`${name}:${port}`);
-  const isPrivate = socket !== undefined && resolve(socket, '..') === home.folder;
-  const unix =
-    socket === undefined
-      ? undefined
-      : createDoor({ ...door, kind: isPrivate ? 'private' : 'socket' });
-  if (unix && socket !== undefined) {
-    await listenUnix(unix, socket);
-    held.add(() => rmSync(socket, { force: true }));
-    held.add(() => closeDoor(unix));
-  }
+  await openSocket(door, place);
   openWebhook(options, place, { host, clock, report });
   return {
     url: `http://${bracketed(address)}:${port}`,
@@ -186,6 +165,18 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     routes: router.routes,
     close: () => held.release(),
   };
+}
+
+async function openSocket(
+  door: Omit<DoorOptions, 'kind'>,
+  { home, socket, held }: Place,
+): Promise<void> {
+  if (socket === undefined) return;
+  const isPrivate = resolve(socket, '..') === home.folder;
+  const unix = createDoor({ ...door, kind: isPrivate ? 'private' : 'socket' });
+  await listenUnix(unix, socket);
+  held.add(() => rmSync(socket, { force: true }));
+  held.add(() => closeDoor(unix));
 }
 
 function openWebhook(

@@ -237,7 +237,8 @@ export class Processes {
     const size = { rows: fields.count('rows'), cols: fields.count('cols') };
     const { host, owner } = this.options;
     try {
-      return await host.resize(owner, { id: hostId(processId), size });
+      await host.resize(owner, { id: hostId(processId), size });
+      return {};
     } catch (error) {
       if (isCode(error, 'not_found')) throw refused(`unknown process id ${processId}`);
       if (isCode(error, 'invalid_input')) throw invalid('rows and cols must be from 1 to 1000');
