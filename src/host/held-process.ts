@@ -16,7 +16,7 @@ import { Journal } from '../journal/journal.ts';
 import { Asides } from './asides.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
 import type { Ending, ProcessFacts } from './facts.ts';
-import { InputLedger } from './input-ledger.ts';
+import { InputLedger, type Written } from './input-ledger.ts';
 import { Pace } from './pace.ts';
 import { loadPosix } from './posix.ts';
 import { nowTicks } from './proc-table.ts';
@@ -164,14 +164,13 @@ export class HeldProcess implements ChildListener {
     return (this.setting.clock.nowUs() - (since ?? this.startedUs)) / 1000;
   }
 
-  async write(
-    data: Buffer,
-    writeId: string | undefined,
-  ): Promise<{ bytes: number; repeated: boolean }> {
-    const child = this.inputOf();
-    return this.input.write(data, writeId, async () => {
-      this.recordInput(data, writeId, child.echoes());
-      await child.write(data);
+  write(data: Buffer, writeId: string | undefined): Promise<Written> {
+    return this.input.write(data, writeId, () => {
+      const child = this.inputOf();
+      return () => {
+        this.recordInput(data, writeId, child.echoes());
+        return child.write(data);
+      };
     });
   }
 
