@@ -68,12 +68,14 @@ export function codexRoute(path: string, options: CodexOptions): Route {
     socket: {
       maxMessageBytes: MAX_MESSAGE_BYTES,
       open: (socket, { caller, request }) => {
-        const { remoteAddress = 'unix', remotePort = 0 } = request.socket;
+        const stream = request.socket;
+        const { clock } = options;
+        const { remoteAddress = 'unix', remotePort = 0 } = stream;
         const peer = `${remoteAddress}:${remotePort}`;
         void new CodexConnection(
           options,
           caller,
-          (listener) => new SocketWire(socket, peer, options.clock, listener),
+          (listener) => new SocketWire({ socket, stream, peer, clock }, listener),
         );
       },
     },

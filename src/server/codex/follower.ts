@@ -5,7 +5,7 @@
 import { constants } from 'node:os';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
-import type { HostApi, Owner } from '../../protocol/host-api.ts';
+import type { HostApi, Owner, Page } from '../../protocol/host-api.ts';
 import { counted, exitCodeOf, missingText, type Counted } from './numbering.ts';
 import type { Wire } from './wire.ts';
 
@@ -35,42 +35,57 @@ export interface Followed {
 
 /** Ends with the process, or when the signal says so. */
 export async function follow(followed: Followed): Promise<void> {
-  const { host, owner, id, wire, signal } = followed;
+  const { wire, signal } = followed;
   // JSON of the name once: it is part of every message.
   const name = JSON.stringify(followed.processId);
   let { after } = followed;
   let offset: number | undefined;
   try {
-    for (;;) {
-      const page = await host.read(
-        owner,
-        {
-          id,
-          after,
-          offset,
-          asides: true,
-          maxBytes: PAGE_BYTES,
-          waitMs: WAIT_MS,
-          paceBytes: PACE_BYTES,
-        },
-        signal,
-      );
+    for (let next = ask(followed, after, offset); ;) {
+      const page = await next;
       if ((await followed.meant) === false) return;
-      if (signal.aborted) {
-        await letGo(followed, after);
-        return;
-      }
-      for (const event of counted(page, offset)) tell(wire, name, event);
+      signal.throwIfAborted();
+      const before = offset;
+      ({ nextAfter: after, nextOffset: offset } = page);
+      const room = wire.room() === undefined && !page.end;
+      // While this page is told, the keeper makes the next.
+      if (room) next = ask(followed, after, offset);
+      wire.together(() => {
+        for (const event of counted(page, before)) tell(wire, name, event);
+      });
       if (page.end) return;
-      after = page.nextAfter;
-      offset = page.nextOffset;
+      if (room) continue;
       await roomFor(followed, after);
+      next = ask(followed, after, offset);
     }
   } catch (error) {
     // It was never started, has been forgotten, or the connection is over: there is nothing to tell.
-    if (!isExpected(error)) throw error;
+    if (!signal.aborted && !isExpected(error)) throw error;
     if (signal.aborted) await letGo(followed, after);
   }
+}
+
+function ask(
+  { host, owner, id, signal }: Followed,
+  after: number,
+  offset: number | undefined,
+): Promise<Page> {
+  const page = host.read(
+    owner,
+    {
+      id,
+      after,
+      offset,
+      asides: true,
+      maxBytes: PAGE_BYTES,
+      waitMs: WAIT_MS,
+      paceBytes: PACE_BYTES,
+    },
+    signal,
+  );
+  // Whoever stopped following does not look at it any more.
+  page.catch(() => undefined);
+  return page;
 }
 
 /** While nobody listens, nobody is waited for. */

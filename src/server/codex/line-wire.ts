@@ -29,6 +29,12 @@ export class LineWire implements Wire {
     if (!this.over) this.output.write(`${text}\n`);
   }
 
+  together(sending: () => void): void {
+    this.output.cork();
+    sending();
+    this.output.uncork();
+  }
+
   room(): Promise<void> | undefined {
     if (this.over || this.output.writableLength < ROOM_BYTES) return undefined;
     return new Promise((resolve) => {
