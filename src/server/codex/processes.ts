@@ -9,6 +9,7 @@ import type { HostApi, Owner } from '../../protocol/host-api.ts';
 import type { StartSpec } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { follow } from './follower.ts';
+import { decodeBase64 } from './fs-params.ts';
 import { hostId, hostWriteId, processIdOf } from './names.ts';
 import { exitCodeOf } from './numbering.ts';
 import { Fields, invalid } from './params.ts';
@@ -158,7 +159,9 @@ export class Processes {
   private async write(params: unknown): Promise<unknown> {
     const fields = new Fields(params, 'struct WriteParams');
     const processId = fields.text('processId');
-    const data = fields.bytes('chunk');
+    const decoded = decodeBase64(fields.text('chunk'));
+    if ('problem' in decoded) throw invalid(decoded.problem);
+    const data = decoded.bytes;
     const writeId = fields.text('writeId');
     if (writeId === '') throw invalid('writeId must not be empty');
     if (this.starting.has(processId)) return { status: 'starting' };
