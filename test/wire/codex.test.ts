@@ -321,6 +321,32 @@ describe('starting', () => {
     expect(client.output('ps')).toBe('zeroth 60 ');
   });
 
+  it('[CX18] a sandbox that is off is none; one that cannot be kept refuses the start', async () => {
+    // 37, as far as no bubblewrap is needed for it
+    const client = await CodexClient.ready(url);
+    const sandbox = (permissions: unknown): unknown => ({
+      permissions,
+      windowsSandboxLevel: 'disabled',
+    });
+    expect(await client.start('off', ['true'], { sandbox: sandbox({ type: 'disabled' }) })).toEqual(
+      { processId: 'off', sandboxType: 'none' },
+    );
+    const refusal = await client.refusal('process/start', {
+      processId: 'ext',
+      argv: ['true'],
+      cwd: 'file:///',
+      env: ENV,
+      tty: false,
+      sandbox: sandbox({ type: 'external', network: 'restricted' }),
+    });
+    const message = 'sandbox intent cannot be enforced on this executor';
+    expect(refusal).toEqual({ code: -32602, message });
+    expect(await client.read('off', { waitMs: 5000 })).toMatchObject({ exited: true });
+    expect((await client.refusal('process/read', { processId: 'ext' })).message).toBe(
+      'unknown process id ext',
+    );
+  });
+
   it('[CX17] without a policy the environment is exactly what was sent; with one, policy first and then what was sent', async () => {
     // 35
     const client = await CodexClient.ready(url);

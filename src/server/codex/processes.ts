@@ -22,6 +22,7 @@ import {
   type StartAsked,
 } from './process-start.ts';
 import { RpcError, rpcCodes, type CodexSurroundings, type MethodTable } from './rpc.ts';
+import type { SandboxTools } from './sandbox.ts';
 import type { Wire } from './wire.ts';
 
 export interface ProcessesOptions {
@@ -35,6 +36,7 @@ export interface ProcessesOptions {
   /** How long an ended process can still be read. */
   readonly keepMs: number;
   readonly graceMs: number;
+  readonly sandbox: SandboxTools;
   /** Counts a start, or refuses it. */
   readonly countStart: () => void;
   readonly report: (message: string) => void;
@@ -99,10 +101,10 @@ export class Processes {
   }
 
   private async launch(asked: StartAsked): Promise<unknown> {
-    const { countStart, keepMs } = this.options;
+    const { countStart, keepMs, sandbox } = this.options;
     const { processId } = asked;
     refuseUnstartable(asked.spec);
-    const { spec, sandboxType } = await confined(asked);
+    const { spec, sandboxType } = await confined(asked, sandbox);
     const id = hostId(processId);
     countStart();
     const first = this.startOnce(id, processId, { ...spec, keepMs });
