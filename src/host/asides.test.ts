@@ -1,10 +1,10 @@
-import fc from 'fast-check';
+import { array, assert, boolean, property } from 'fast-check';
 import { expect, it } from 'vitest';
 import { Asides } from './asides.ts';
 
 it('[CX24] a place among all events and a place among those that are no asides tell each other', () => {
-  fc.assert(
-    fc.property(fc.array(fc.boolean(), { maxLength: 200 }), (kinds) => {
+  assert(
+    property(array(boolean(), { maxLength: 200 }), (kinds) => {
       const asides = new Asides();
       // The first event is always an aside.
       const events = [true, ...kinds].map((isAside, index) => ({ isAside, seq: index + 1 }));

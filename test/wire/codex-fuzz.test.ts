@@ -15,11 +15,10 @@ const CONNECTIONS = 8;
 const BURST = 50;
 const STALL_MS = 200;
 
-const TOKENS = [
-  ...['{', '}', '[', ']', '"', '\\', ',', ':', '\\u0000', '\\ud800', '\u0000', '\u{fffd}'],
-  ...['null', 'true', '-1', '1e999', '99999999999999999999', '0.5', '""', '{}', '[]', '__proto__'],
-  ...['"id":1,', '"method":"initialize",', '"params":null,', '"processId":"p1",', 'constructor'],
-];
+const TOKENS =
+  '{ } [ ] " \\ , : \\u0000 \\ud800 \u0000 \u{fffd} null true -1 1e999 99999999999999999999 0.5 "" {} [] __proto__ "id":1, "method":"initialize", "params":null, "processId":"p1", constructor'.split(
+    ' ',
+  );
 const IDS = ['p1', 'p2', 'p3', '', 'x/y', 'nope', 'ü'];
 const WORDS = [
   'file:///tmp',

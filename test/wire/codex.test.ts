@@ -12,13 +12,14 @@ let served: Served;
 let url = '';
 
 beforeAll(async () => {
-  served = await serve();
+  served = await serve({
+    report: (message) => {
+      throw new Error(message);
+    },
+  });
   url = `ws://127.0.0.1:${served.port}/codex?token=${served.token}`;
 });
-afterAll(async () => {
-  expect(served.reports).toEqual([]);
-  await served.stop();
-});
+afterAll(() => served.stop());
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -96,10 +97,12 @@ describe('the handshake', () => {
     const early = await CodexClient.connect(url);
     early.notify('initialized');
     await early.dropped();
+    expect(early.raw).toEqual([]);
     for (const message of [{ method: 'nope/nope' }, { id: 5, result: {} }, { id: 5, error: {} }]) {
       const client = await CodexClient.ready(url);
       client.send(message);
       await client.dropped();
+      expect(client.raw).toHaveLength(1);
     }
   });
 });
