@@ -1,4 +1,4 @@
-// One codex exec-server, ours or the peer's, and a client that does as little as it can between the socket and the clock.
+// One codex exec-server, ours or the peer's, and a client that does what every client has to do, and no more.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,6 @@ import { WebSocket } from 'ws';
 import { nowMs } from './statistics.mjs';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-const CHUNK = '"chunk":"';
 
 /** Starts `program words... --listen ws://127.0.0.1:0` and answers its address. */
 async function launch(program, words, env) {
@@ -122,34 +121,15 @@ export class Session {
     this.#socket.send(JSON.stringify(message));
   }
 
+  /** What every client has to do: parse, and get the bytes. */
   #received(data) {
-    if (data[2] === 0x6d) {
-      this.#notified(data);
+    const { id, method, params, result, error } = JSON.parse(data.toString());
+    if (method === undefined) {
+      this.#calls.get(id)?.({ result, error });
+      this.#calls.delete(id);
       return;
     }
-    const message = JSON.parse(data.toString());
-    if (message.method) return;
-    this.#calls.get(message.id)?.(message);
-    this.#calls.delete(message.id);
-  }
-
-  /** `{"method":…`: looked at without being parsed, since its size is all that counts. */
-  #notified(data) {
-    const head = data.subarray(0, 400).toString('latin1');
-    const method = head.slice(11, head.indexOf('"', 11));
-    const name = /"processId":"([^"]*)"/.exec(head)?.[1];
-    let bytes = 0;
-    const at = head.indexOf(CHUNK);
-    if (at >= 0) {
-      const length = data.indexOf('"', at + CHUNK.length) - at - CHUNK.length;
-      const padding =
-        data[at + CHUNK.length + length - 2] === 0x3d
-          ? 2
-          : data[at + CHUNK.length + length - 1] === 0x3d
-            ? 1
-            : 0;
-      bytes = length === 0 ? 0 : (length / 4) * 3 - padding;
-    }
-    this.#watchers.get(name)?.(method, bytes);
+    const bytes = params.chunk === undefined ? 0 : Buffer.from(params.chunk, 'base64').length;
+    this.#watchers.get(params.processId)?.(method, bytes);
   }
 }

@@ -9,7 +9,7 @@ import type { HostApi, Owner, Page } from '../../protocol/host-api.ts';
 import { counted, exitCodeOf, missingText, type Counted } from './numbering.ts';
 import type { Wire } from './wire.ts';
 
-const PAGE_BYTES = 512 * 1024;
+const PAGE_BYTES = 1024 * 1024;
 /** Well below what a journal keeps of its end, so that nothing of it is dropped before it was read. */
 const PACE_BYTES = 16 * 1024 * 1024;
 /** A reader without room says so often enough not to be taken for gone. */
@@ -18,6 +18,8 @@ const STILL_HERE_MS = 4000;
 const UNPACED_BYTES = 2 ** 47;
 /** Only so that a wait ends some time. */
 const WAIT_MS = 600_000;
+
+type CountedOutput = Extract<Counted, { kind: 'output' }>;
 
 export interface Followed {
   readonly host: HostApi;
@@ -119,8 +121,7 @@ async function roomFor(
 
 function tell(wire: Wire, name: string, event: Counted): void {
   if (event.kind === 'output') {
-    const chunk = event.data.toString('base64');
-    wire.send(output(name, event.seq, event.stream, chunk));
+    wire.send(outputBytes(name, event));
   } else if (event.kind === 'exited') {
     const exitCode = exitCodeOf(event.outcome, constants.signals);
     wire.send(
@@ -134,6 +135,17 @@ function tell(wire: Wire, name: string, event: Counted): void {
     for (let seq = event.fromSeq; seq <= event.toSeq; seq += 1)
       wire.send(output(name, seq, 'stdout', seq === event.fromSeq ? text : ''));
   }
+}
+
+/** As bytes from the start: the same as text would be copied twice more on its way, and most of what is sent is this. */
+function outputBytes(name: string, { seq, stream, data }: CountedOutput): Buffer {
+  const [head, tail] = output(name, seq, stream, '\n').split('\n') as [string, string];
+  const headBytes = Buffer.byteLength(head);
+  const bytes = Buffer.allocUnsafe(headBytes + Math.ceil(data.length / 3) * 4 + tail.length);
+  bytes.write(head);
+  const end = headBytes + bytes.write(data.toString('base64'), headBytes, 'latin1');
+  bytes.write(tail, end, 'latin1');
+  return bytes;
 }
 
 function output(name: string, seq: number, stream: string, chunk: string): string {

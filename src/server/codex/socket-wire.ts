@@ -61,11 +61,11 @@ export class SocketWire implements Wire {
     this.cancelPing = clock.after(PING_MS, () => this.ping());
   }
 
-  send(text: string): void {
+  send(text: string | Buffer): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
     if (text.length * 3 <= FRAME_BYTES || Buffer.byteLength(text) <= FRAME_BYTES)
-      this.socket.send(text, this.sent);
-    else this.sendFragments(Buffer.from(text));
+      this.socket.send(text, { binary: false }, this.sent);
+    else this.sendFragments(Buffer.from(text as string));
     if (this.socket.bufferedAmount > TOO_MUCH_BYTES) this.socket.pause();
   }
 

@@ -3,7 +3,8 @@
 export interface Wire {
   /** What a message from here is called when it is none. */
   readonly source: string;
-  send(text: string): void;
+  /** Bytes are text too. */
+  send(text: string | Buffer): void;
   /** What is sent meanwhile leaves in one piece. */
   together(sending: () => void): void;
   /** Undefined: there is room for more output now. Answers stay outside this: they are sent in any case. */
