@@ -80,7 +80,7 @@ export class HeldProcess implements ChildListener {
     if (this.facts.streams !== 'pty' || !(journal instanceof Journal)) return;
     const write = async (bytes: Buffer): Promise<void> => {
       const input = this.inputOf();
-      await this.input.write(bytes, undefined, () => input.write(bytes));
+      await this.input.write(bytes, undefined, () => () => input.write(bytes));
     };
     this.tty = new Terminal({ clock: setting.clock, journal, child, nonce, write });
   }
@@ -191,14 +191,16 @@ export class HeldProcess implements ChildListener {
   }
 
   async write(data: Buffer, meant: InputMeaning = {}): Promise<Results['write']> {
-    const child = this.inputOf();
     let seq = this.journal.visibleSeq;
-    const written = await this.input.write(data, meant.writeId, async () => {
-      const seen = child.echoes() || this.tty?.atPrompt === true;
-      const body = inputBody(data, meant, this.setting.recordInput && seen);
-      seq = this.append({ kind: 'input', body });
-      this.tty?.input(data);
-      await child.write(data);
+    const written = await this.input.write(data, meant.writeId, () => {
+      const child = this.inputOf();
+      return () => {
+        const seen = child.echoes() || this.tty?.atPrompt === true;
+        const body = inputBody(data, meant, this.setting.recordInput && seen);
+        seq = this.append({ kind: 'input', body });
+        this.tty?.input(data);
+        return child.write(data);
+      };
     });
     return { ...written, seq };
   }

@@ -5,6 +5,15 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { InputBody } from '../protocol/event.ts';
 import type { Params } from '../protocol/operations.ts';
 
+/** Write ids remembered of a process that has ended: enough for a caller that never saw its last answers. */
+const IDS_AFTER_END = 64;
+
+export interface Written {
+  readonly bytes: number;
+  /** It had been asked for before, and was not applied again. */
+  readonly repeated: boolean;
+}
+
 export class InputLedger {
   ended = false;
   private readonly seen = new Map<string, Promise<void>>();
@@ -18,16 +27,18 @@ export class InputLedger {
     this.maxBytes = maxBytes;
   }
 
+  /** `begin` is asked, at once, for what applies the write; only of a write that was not asked for before. */
   async write(
     data: Buffer,
     writeId: string | undefined,
-    apply: () => Promise<void>,
-  ): Promise<{ bytes: number; repeated: boolean }> {
+    begin: () => () => Promise<void>,
+  ): Promise<Written> {
     const earlier = writeId === undefined ? undefined : this.seen.get(writeId);
     if (earlier) {
       await earlier;
       return { bytes: data.length, repeated: true };
     }
+    const apply = begin();
     if (this.waitingBytes + data.length > this.maxBytes) {
       throw new HoldfastError(
         'limit_reached',
@@ -51,8 +62,10 @@ export class InputLedger {
     return this.tail;
   }
 
+  /** No more input: only the last writes may still be asked for again. */
   close(): void {
-    this.seen.clear();
+    for (const writeId of Array.from(this.seen.keys()).slice(0, -IDS_AFTER_END))
+      this.seen.delete(writeId);
   }
 
   private remember(writeId: string, done: Promise<void>): void {

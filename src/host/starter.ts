@@ -244,7 +244,6 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
   const {
     command,
     argv,
-    arg0,
     cwd,
     environment,
     env,
@@ -257,7 +256,7 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
   } = spec;
   const inputs = [
     command,
-    argv,
+    spec.arg0 === undefined ? argv : { argv, arg0: spec.arg0 },
     cwd,
     environment,
     sorted(env),
@@ -267,7 +266,6 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
     term,
     hardTimeoutMs,
     sorted(labels),
-    ...(arg0 === undefined ? [] : [arg0]),
   ];
   return createHmac('sha256', key).update(JSON.stringify(inputs)).digest('hex');
 }

@@ -10,3 +10,15 @@ export function seeded(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
+
+export type Dice = ReturnType<typeof dice>;
+
+export function dice(seed: number) {
+  const random = seeded(seed);
+  const below = (most: number): number => Math.floor(random() * most);
+  return {
+    below,
+    pick: <T>(items: readonly T[]): T => items[below(items.length)] as T,
+    chance: (share: number): boolean => random() < share,
+  };
+}

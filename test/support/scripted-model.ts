@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** One turn of the model: a tool to call, or the last word. */
-export type Turn =
+type Turn =
   | { readonly tool: string; readonly args: unknown }
   | { readonly custom: string; readonly input: string }
   | { readonly say: string };

@@ -12,13 +12,14 @@ let served: Served;
 let url = '';
 
 beforeAll(async () => {
-  served = await serve();
+  served = await serve({
+    report: (message) => {
+      throw new Error(message);
+    },
+  });
   url = `ws://127.0.0.1:${served.port}/codex?token=${served.token}`;
 });
-afterAll(async () => {
-  expect(served.reports).toEqual([]);
-  await served.stop();
-});
+afterAll(() => served.stop());
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -96,10 +97,12 @@ describe('the handshake', () => {
     const early = await CodexClient.connect(url);
     early.notify('initialized');
     await early.dropped();
+    expect(early.raw).toEqual([]);
     for (const message of [{ method: 'nope/nope' }, { id: 5, result: {} }, { id: 5, error: {} }]) {
       const client = await CodexClient.ready(url);
       client.send(message);
       await client.dropped();
+      expect(client.raw).toHaveLength(1);
     }
   });
 });
@@ -319,6 +322,32 @@ describe('starting', () => {
     await client.shell('ps', `tr '\\0' ' ' < /proc/${pid}/cmdline`);
     await client.untilClosed('ps');
     expect(client.output('ps')).toBe('zeroth 60 ');
+  });
+
+  it('[CX18] a sandbox that is off is none; one that cannot be kept refuses the start', async () => {
+    // 37, as far as no bubblewrap is needed for it
+    const client = await CodexClient.ready(url);
+    const sandbox = (permissions: unknown): unknown => ({
+      permissions,
+      windowsSandboxLevel: 'disabled',
+    });
+    expect(await client.start('off', ['true'], { sandbox: sandbox({ type: 'disabled' }) })).toEqual(
+      { processId: 'off', sandboxType: 'none' },
+    );
+    const refusal = await client.refusal('process/start', {
+      processId: 'ext',
+      argv: ['true'],
+      cwd: 'file:///',
+      env: ENV,
+      tty: false,
+      sandbox: sandbox({ type: 'external', network: 'restricted' }),
+    });
+    const message = 'sandbox intent cannot be enforced on this executor';
+    expect(refusal).toEqual({ code: -32602, message });
+    expect(await client.read('off', { waitMs: 5000 })).toMatchObject({ exited: true });
+    expect((await client.refusal('process/read', { processId: 'ext' })).message).toBe(
+      'unknown process id ext',
+    );
   });
 
   it('[CX17] without a policy the environment is exactly what was sent; with one, policy first and then what was sent', async () => {

@@ -1,15 +1,12 @@
 // Mutated requests against a whole server: nothing it is sent makes it fall, stumble or stand still. A failure names its
 // seed; FUZZ_SEED runs it again, FUZZ_REQUESTS makes it longer (`npm run test:fuzz`: a million).
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
-import { onCleanup, program, temporaryFolder } from '../support/hosts.ts';
-import { seeded } from '../support/random.ts';
+import { dice, type Dice } from '../support/random.ts';
+import { watchedServer, type Ready } from '../support/watched-server.ts';
 
 const REQUESTS = Number(process.env['FUZZ_REQUESTS'] ?? 100_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000);
@@ -21,59 +18,6 @@ const PATIENCE_MS = 250;
 /** What is not answered by then waits for a process. */
 const END_MS = 500;
 const STALL_MS = 200;
-
-interface Ready {
-  readonly home: string;
-  readonly keeperPid: number;
-  readonly url: string;
-  readonly token: string;
-  readonly routes: readonly string[];
-}
-
-interface Seen {
-  readonly uncaught: readonly string[];
-  readonly unhandled: readonly string[];
-  readonly reports: readonly string[];
-  readonly longestBusyMs: number;
-  readonly longestDelayMs: number;
-  readonly rssBytes: number;
-}
-
-/** The server as a program, and how to ask what it has seen. */
-async function watchedServer(): Promise<Ready & { seen: () => Promise<Seen> }> {
-  const home = temporaryFolder();
-  const child = spawn(process.execPath, [program('watched-server.mjs'), home], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  onCleanup(async () => {
-    child.stdin.end();
-    if (child.exitCode === null) await once(child, 'exit');
-  });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const next = async <T>(): Promise<T> => {
-    const { value, done } = await lines.next();
-    if (done === true) throw new Error(`the server ended: ${child.exitCode}`);
-    return JSON.parse(value) as T;
-  };
-  const ready = { ...(await next<Omit<Ready, 'home'>>()), home };
-  const seen = async (): Promise<Seen> => {
-    child.stdin.write('\n');
-    return next<Seen>();
-  };
-  return { ...ready, seen };
-}
-
-type Dice = ReturnType<typeof dice>;
-
-function dice(seed: number) {
-  const random = seeded(seed);
-  const below = (most: number): number => Math.floor(random() * most);
-  return {
-    below,
-    pick: <T>(items: readonly T[]): T => items[below(items.length)] as T,
-    chance: (share: number): boolean => random() < share,
-  };
-}
 
 /** What parsers trip over. No word among them does anything in a shell. */
 const TOKENS = [

@@ -1,15 +1,18 @@
 // The codex door: the route at which a WebSocket speaks codex's exec-server protocol.
 
 import { homedir } from 'node:os';
+import { dirname } from 'node:path';
 import { realpathSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { VERSION } from '../../base/version.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
 import { defaultLimits } from '../../protocol/limits.ts';
+import { openHome } from '../../keeper/home.ts';
 import type { Caller } from '../gate.ts';
 import type { Route } from '../router.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
+import { sandboxTools } from './sandbox.ts';
 import { Sessions } from './sessions.ts';
 import { SocketWire } from './socket-wire.ts';
 
@@ -52,6 +55,8 @@ export function codexOptions(options: CodexDoorOptions): CodexOptions {
     },
     keepMs: detachMs + LEAST_KEEP_MS,
     graceMs: options.graceMs ?? defaultLimits.graceMs,
+    // A command that reached the keeper's socket could start another without a sandbox.
+    sandbox: sandboxTools(realpathSync(home), [dirname(openHome(home).socket)], env),
     serial: options.serial ?? false,
     countStart: options.countStart ?? (() => undefined),
   };
@@ -68,12 +73,14 @@ export function codexRoute(path: string, options: CodexOptions): Route {
     socket: {
       maxMessageBytes: MAX_MESSAGE_BYTES,
       open: (socket, { caller, request }) => {
-        const { remoteAddress = 'unix', remotePort = 0 } = request.socket;
+        const stream = request.socket;
+        const { clock } = options;
+        const { remoteAddress = 'unix', remotePort = 0 } = stream;
         const peer = `${remoteAddress}:${remotePort}`;
         void new CodexConnection(
           options,
           caller,
-          (listener) => new SocketWire(socket, peer, options.clock, listener),
+          (listener) => new SocketWire({ socket, stream, peer, clock }, listener),
         );
       },
     },

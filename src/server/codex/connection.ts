@@ -24,6 +24,7 @@ import {
   type CodexSurroundings,
   type MethodTable,
 } from './rpc.ts';
+import type { SandboxTools } from './sandbox.ts';
 import type { Attached, Sessions } from './sessions.ts';
 import type { Wire, WireListener } from './wire.ts';
 
@@ -36,6 +37,7 @@ export interface CodexOptions {
   readonly home: string;
   readonly keepMs: number;
   readonly graceMs: number;
+  readonly sandbox: SandboxTools;
   /** One request after the other, in the order in which they came. */
   readonly serial: boolean;
   readonly countStart: (caller: Caller) => void;
@@ -188,7 +190,7 @@ export class CodexConnection implements WireListener {
     this.attached = attached;
     // The connection may have ended meanwhile.
     if (this.ending) void attached.detach();
-    const { host, clock, keepMs, graceMs, countStart } = this.options;
+    const { host, clock, keepMs, graceMs, sandbox, countStart } = this.options;
     const processes = new Processes({
       host,
       clock,
@@ -198,6 +200,7 @@ export class CodexConnection implements WireListener {
       signal: this.over.signal,
       keepMs,
       graceMs,
+      sandbox,
       countStart: () => countStart(this.caller),
       report,
     });

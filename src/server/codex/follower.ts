@@ -5,11 +5,11 @@
 import { constants } from 'node:os';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
-import type { HostApi, Owner } from '../../protocol/host-api.ts';
+import type { HostApi, Owner, Page } from '../../protocol/host-api.ts';
 import { counted, exitCodeOf, missingText, type Counted } from './numbering.ts';
 import type { Wire } from './wire.ts';
 
-const PAGE_BYTES = 512 * 1024;
+const PAGE_BYTES = 1024 * 1024;
 /** Well below what a journal keeps of its end, so that nothing of it is dropped before it was read. */
 const PACE_BYTES = 16 * 1024 * 1024;
 /** A reader without room says so often enough not to be taken for gone. */
@@ -18,6 +18,8 @@ const STILL_HERE_MS = 4000;
 const UNPACED_BYTES = 2 ** 47;
 /** Only so that a wait ends some time. */
 const WAIT_MS = 600_000;
+
+type CountedOutput = Extract<Counted, { kind: 'output' }>;
 
 export interface Followed {
   readonly host: HostApi;
@@ -35,42 +37,57 @@ export interface Followed {
 
 /** Ends with the process, or when the signal says so. */
 export async function follow(followed: Followed): Promise<void> {
-  const { host, owner, id, wire, signal } = followed;
+  const { wire, signal } = followed;
   // JSON of the name once: it is part of every message.
   const name = JSON.stringify(followed.processId);
   let { after } = followed;
   let offset: number | undefined;
   try {
-    for (;;) {
-      const page = await host.read(
-        owner,
-        {
-          id,
-          after,
-          offset,
-          asides: true,
-          maxBytes: PAGE_BYTES,
-          waitMs: WAIT_MS,
-          paceBytes: PACE_BYTES,
-        },
-        signal,
-      );
+    for (let next = ask(followed, after, offset); ;) {
+      const page = await next;
       if ((await followed.meant) === false) return;
-      if (signal.aborted) {
-        await letGo(followed, after);
-        return;
-      }
-      for (const event of counted(page, offset)) tell(wire, name, event);
+      signal.throwIfAborted();
+      const before = offset;
+      ({ nextAfter: after, nextOffset: offset } = page);
+      const room = wire.room() === undefined && !page.end;
+      // While this page is told, the keeper makes the next.
+      if (room) next = ask(followed, after, offset);
+      wire.together(() => {
+        for (const event of counted(page, before)) tell(wire, name, event);
+      });
       if (page.end) return;
-      after = page.nextAfter;
-      offset = page.nextOffset;
+      if (room) continue;
       await roomFor(followed, after);
+      next = ask(followed, after, offset);
     }
   } catch (error) {
     // It was never started, has been forgotten, or the connection is over: there is nothing to tell.
-    if (!isExpected(error)) throw error;
+    if (!signal.aborted && !isExpected(error)) throw error;
     if (signal.aborted) await letGo(followed, after);
   }
+}
+
+function ask(
+  { host, owner, id, signal }: Followed,
+  after: number,
+  offset: number | undefined,
+): Promise<Page> {
+  const page = host.read(
+    owner,
+    {
+      id,
+      after,
+      offset,
+      asides: true,
+      maxBytes: PAGE_BYTES,
+      waitMs: WAIT_MS,
+      paceBytes: PACE_BYTES,
+    },
+    signal,
+  );
+  // Whoever stopped following does not look at it any more.
+  page.catch(() => undefined);
+  return page;
 }
 
 /** While nobody listens, nobody is waited for. */
@@ -104,8 +121,7 @@ async function roomFor(
 
 function tell(wire: Wire, name: string, event: Counted): void {
   if (event.kind === 'output') {
-    const chunk = event.data.toString('base64');
-    wire.send(output(name, event.seq, event.stream, chunk));
+    wire.send(outputBytes(name, event));
   } else if (event.kind === 'exited') {
     const exitCode = exitCodeOf(event.outcome, constants.signals);
     wire.send(
@@ -119,6 +135,17 @@ function tell(wire: Wire, name: string, event: Counted): void {
     for (let seq = event.fromSeq; seq <= event.toSeq; seq += 1)
       wire.send(output(name, seq, 'stdout', seq === event.fromSeq ? text : ''));
   }
+}
+
+/** As bytes from the start: the same as text would be copied twice more on its way, and most of what is sent is this. */
+function outputBytes(name: string, { seq, stream, data }: CountedOutput): Buffer {
+  const [head, tail] = output(name, seq, stream, '\n').split('\n') as [string, string];
+  const headBytes = Buffer.byteLength(head);
+  const bytes = Buffer.allocUnsafe(headBytes + Math.ceil(data.length / 3) * 4 + tail.length);
+  bytes.write(head);
+  const end = headBytes + bytes.write(data.toString('base64'), headBytes, 'latin1');
+  bytes.write(tail, end, 'latin1');
+  return bytes;
 }
 
 function output(name: string, seq: number, stream: string, chunk: string): string {

@@ -25,8 +25,16 @@ export class LineWire implements Wire {
     input.once('error', () => this.end());
   }
 
-  send(text: string): void {
-    if (!this.over) this.output.write(`${text}\n`);
+  send(text: string | Buffer): void {
+    if (this.over) return;
+    this.output.write(text);
+    this.output.write('\n');
+  }
+
+  together(sending: () => void): void {
+    this.output.cork();
+    sending();
+    this.output.uncork();
   }
 
   room(): Promise<void> | undefined {

@@ -24,7 +24,7 @@ export interface Missing {
   readonly bytes: number;
 }
 
-export type CodexStream = 'stdout' | 'stderr' | 'pty';
+type CodexStream = 'stdout' | 'stderr' | 'pty';
 
 /** `offset`: output bytes before the event that the page was asked for after, to tell how much is missing. */
 export function* counted(page: Page, offset: number | undefined): Generator<Counted> {

@@ -7,7 +7,7 @@ import type { StartSpec } from '../../protocol/operations.ts';
 import { environmentOf } from './env-policy.ts';
 import { hostId, nameLabels } from './names.ts';
 import { Fields, invalid, pathOf } from './params.ts';
-import { sandboxed } from './sandbox.ts';
+import { sandboxed, type SandboxTools } from './sandbox.ts';
 
 /** A process with this label goes on when its session is given up. */
 export const KEEP_LABEL = 'codex.keep';
@@ -67,13 +67,16 @@ export function refuseUnstartable({ argv = [], cwd, env = {} }: StartSpec): void
 
 /** Wrapped so that the sandbox holds, or refused: never without it. */
 export async function confined(
-  asked: StartAsked,
+  { spec, sandbox }: StartAsked,
+  tools: SandboxTools,
 ): Promise<{ spec: StartSpec; sandboxType: string }> {
-  const { spec, sandbox } = asked;
   if (sandbox === null) return { spec, sandboxType: 'none' };
-  const wrapped = await sandboxed(spec.argv ?? [], sandbox);
+  const { argv = [], arg0, env = {}, ...rest } = spec;
+  const wrapped = await sandboxed({ argv, arg0, env }, sandbox, tools);
   if (!wrapped) throw invalid('sandbox intent cannot be enforced on this executor');
-  return { spec: { ...spec, argv: [...wrapped.argv] }, sandboxType: wrapped.sandboxType };
+  const { sandboxType } = wrapped;
+  if (sandboxType === 'none') return { spec, sandboxType };
+  return { spec: { ...rest, argv: [...wrapped.argv], env: { ...wrapped.env } }, sandboxType };
 }
 
 function failed(message: string): RpcError {

@@ -9,6 +9,7 @@ import type { HostApi, Owner } from '../../protocol/host-api.ts';
 import type { StartSpec } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { follow } from './follower.ts';
+import { decodeBase64 } from './fs-params.ts';
 import { hostId, hostWriteId, processIdOf } from './names.ts';
 import { exitCodeOf } from './numbering.ts';
 import { Fields, invalid } from './params.ts';
@@ -21,6 +22,7 @@ import {
   type StartAsked,
 } from './process-start.ts';
 import { RpcError, rpcCodes, type CodexSurroundings, type MethodTable } from './rpc.ts';
+import type { SandboxTools } from './sandbox.ts';
 import type { Wire } from './wire.ts';
 
 export interface ProcessesOptions {
@@ -34,6 +36,7 @@ export interface ProcessesOptions {
   /** How long an ended process can still be read. */
   readonly keepMs: number;
   readonly graceMs: number;
+  readonly sandbox: SandboxTools;
   /** Counts a start, or refuses it. */
   readonly countStart: () => void;
   readonly report: (message: string) => void;
@@ -98,10 +101,10 @@ export class Processes {
   }
 
   private async launch(asked: StartAsked): Promise<unknown> {
-    const { countStart, keepMs } = this.options;
+    const { countStart, keepMs, sandbox } = this.options;
     const { processId } = asked;
     refuseUnstartable(asked.spec);
-    const { spec, sandboxType } = await confined(asked);
+    const { spec, sandboxType } = await confined(asked, sandbox);
     const id = hostId(processId);
     countStart();
     const first = this.startOnce(id, processId, { ...spec, keepMs });
@@ -158,7 +161,9 @@ export class Processes {
   private async write(params: unknown): Promise<unknown> {
     const fields = new Fields(params, 'struct WriteParams');
     const processId = fields.text('processId');
-    const data = fields.bytes('chunk');
+    const decoded = decodeBase64(fields.text('chunk'));
+    if ('problem' in decoded) throw invalid(decoded.problem);
+    const data = decoded.bytes;
     const writeId = fields.text('writeId');
     if (writeId === '') throw invalid('writeId must not be empty');
     if (this.starting.has(processId)) return { status: 'starting' };

@@ -108,8 +108,9 @@ export class Sessions {
       try {
         await host.lease(owner, { ...lease, mode: 'renew', ttlMs: now ? 0 : detachMs });
       } catch (error) {
-        // The lease runs out by itself then.
-        report(`a session was not detached: ${String(error)}`);
+        // The lease runs out by itself then; a server that goes down is no news.
+        if (!(error instanceof HoldfastError) || error.code !== 'host_closed')
+          report(`a session was not detached: ${String(error)}`);
       }
     };
     return { id, owner, detach };

@@ -1,6 +1,7 @@
 // A codex connection on a WebSocket. Large answers are cut into frames that the real client takes; who does not read gets
 // no more output, and who does not even answer pings is gone.
 
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../base/clock.ts';
 import type { Wire, WireListener } from './wire.ts';
@@ -20,17 +21,27 @@ const RECENT_MS = 1000;
 /** How long an answer to a ping may take when somebody else wants the session. */
 const PROBE_MS = 2000;
 
+export interface SocketWireOptions {
+  readonly socket: WebSocket;
+  readonly stream: Duplex;
+  readonly peer: string;
+  readonly clock: Clock;
+}
+
 export class SocketWire implements Wire {
   readonly source: string;
   private readonly socket: WebSocket;
+  private readonly stream: Duplex;
   private readonly clock: Clock;
   private heardUs: number;
   private waiting: { promise: Promise<void>; resolve: () => void } | undefined;
   private cancelPing: () => void;
   private readonly listeners = new Set<() => void>();
 
-  constructor(socket: WebSocket, peer: string, clock: Clock, listener: WireListener) {
+  /** `stream` carries the WebSocket. */
+  constructor({ socket, stream, peer, clock }: SocketWireOptions, listener: WireListener) {
     this.socket = socket;
+    this.stream = stream;
     this.source = `websocket JSON-RPC message from exec-server websocket ${peer}`;
     this.clock = clock;
     this.heardUs = clock.nowUs();
@@ -50,12 +61,18 @@ export class SocketWire implements Wire {
     this.cancelPing = clock.after(PING_MS, () => this.ping());
   }
 
-  send(text: string): void {
+  send(text: string | Buffer): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
     if (text.length * 3 <= FRAME_BYTES || Buffer.byteLength(text) <= FRAME_BYTES)
-      this.socket.send(text, this.sent);
-    else this.sendFragments(Buffer.from(text));
+      this.socket.send(text, { binary: false }, this.sent);
+    else this.sendFragments(Buffer.from(text as string));
     if (this.socket.bufferedAmount > TOO_MUCH_BYTES) this.socket.pause();
+  }
+
+  together(sending: () => void): void {
+    this.stream.cork();
+    sending();
+    this.stream.uncork();
   }
 
   room(): Promise<void> | undefined {

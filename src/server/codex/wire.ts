@@ -3,7 +3,10 @@
 export interface Wire {
   /** What a message from here is called when it is none. */
   readonly source: string;
-  send(text: string): void;
+  /** Bytes are text too. */
+  send(text: string | Buffer): void;
+  /** What is sent meanwhile leaves in one piece. */
+  together(sending: () => void): void;
   /** Undefined: there is room for more output now. Answers stay outside this: they are sent in any case. */
   room(): Promise<void> | undefined;
   /** Whether the other side is there: known at once when it was heard a moment ago, else it is asked. */

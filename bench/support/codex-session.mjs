@@ -1,0 +1,135 @@
+// One codex exec-server, ours or the peer's, and a client that does what every client has to do, and no more.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { WebSocket } from 'ws';
+import { nowMs } from './statistics.mjs';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+/** Starts `program words... --listen ws://127.0.0.1:0` and answers its address. */
+async function launch(program, words, env) {
+  const child = spawn(program, [...words, '--listen', 'ws://127.0.0.1:0'], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const [line] = await once(child.stdout, 'data');
+  return { child, url: line.toString().trim().split('\n').at(-1) };
+}
+
+export async function openOurs() {
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+  const { child, url } = await launch(process.execPath, [main, 'exec-server', '--home', home], {});
+  return {
+    url,
+    close: async () => {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+      const stop = spawn(process.execPath, [main, 'shutdown', '--home', home], { stdio: 'ignore' });
+      await once(stop, 'exit');
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function openPeer(codex) {
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-peer-'));
+  const { child, url } = await launch(codex, ['exec-server'], { CODEX_HOME: home });
+  return {
+    url,
+    close: async () => {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+export class Session {
+  id = '';
+  #socket;
+  #lastId = 0;
+  #calls = new Map();
+  /** By process: what to do with its notifications. */
+  #watchers = new Map();
+
+  static async open({ url }, resume) {
+    const session = new Session();
+    session.#socket = new WebSocket(url, { perMessageDeflate: false });
+    session.#socket.on('message', (data) => session.#received(data));
+    session.#socket.on('error', () => undefined);
+    await once(session.#socket, 'open');
+    session.#socket._socket.setNoDelay(true);
+    const { sessionId } = await session.call('initialize', {
+      clientName: 'bench',
+      resumeSessionId: resume ?? null,
+    });
+    session.#send({ method: 'initialized', params: {} });
+    session.id = sessionId;
+    return session;
+  }
+
+  async call(method, params) {
+    const id = (this.#lastId += 1);
+    const answer = await new Promise((resolve) => {
+      this.#calls.set(id, resolve);
+      this.#send({ id, method, params });
+    });
+    if (answer.error) throw new Error(`${method}: ${answer.error.message}`);
+    return answer.result;
+  }
+
+  start(processId, argv, more = {}) {
+    const env = { PATH: process.env.PATH };
+    const params = { processId, argv, cwd: 'file:///tmp', env, tty: false, pipeStdin: false };
+    return this.call('process/start', { ...params, ...more });
+  }
+
+  /** Resolves when it has closed, with its output bytes, chunks and the time. */
+  closed(processId) {
+    const seen = { bytes: 0, chunks: 0 };
+    return new Promise((resolve) => {
+      this.#watchers.set(processId, (method, bytes) => {
+        seen.bytes += bytes;
+        if (method === 'process/output') seen.chunks += 1;
+        if (method !== 'process/closed') return;
+        this.#watchers.delete(processId);
+        resolve({ ...seen, atMs: nowMs() });
+      });
+    });
+  }
+
+  /** Resolves with the next output. */
+  output(processId) {
+    return new Promise((resolve) => {
+      this.#watchers.set(processId, (method) => {
+        if (method === 'process/output') resolve(nowMs());
+      });
+    });
+  }
+
+  async end() {
+    this.#socket.terminate();
+    if (this.#socket.readyState !== WebSocket.CLOSED) await once(this.#socket, 'close');
+  }
+
+  #send(message) {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  /** What every client has to do: parse, and get the bytes. */
+  #received(data) {
+    const { id, method, params, result, error } = JSON.parse(data.toString());
+    if (method === undefined) {
+      this.#calls.get(id)?.({ result, error });
+      this.#calls.delete(id);
+      return;
+    }
+    const bytes = params.chunk === undefined ? 0 : Buffer.from(params.chunk, 'base64').length;
+    this.#watchers.get(params.processId)?.(method, bytes);
+  }
+}

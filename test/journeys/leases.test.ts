@@ -1,0 +1,149 @@
+// Leases, paced readers, counted reads and queued input: what a host keeps for whoever serves others with it.
+
+import { expect, it } from 'vitest';
+import { connectKeeper } from '../../src/keeper/connect.ts';
+import { decodeRecords } from '../../src/protocol/record.ts';
+import {
+  describeHosts,
+  failure,
+  overKeeper,
+  startProcess,
+  temporaryFolder,
+  waitFor,
+  OWNER,
+} from '../support/hosts.ts';
+
+const lease = { mode: 'open', holder: 'one', ttlMs: 60_000 } as const;
+
+describeHosts((make) => {
+  it("[CX23] when a lease runs out its owner's processes are ended, except the spared and those of others", async () => {
+    const host = await make();
+    const argv = ['sh', '-c', 'setsid sleep 600 & sleep 600'];
+    const id = await startProcess(host, { argv });
+    const spared = await startProcess(host, { argv, labels: { stay: '1' } });
+    const { process: foreign } = await host.start('other', { argv });
+    expect(await host.lease(OWNER, { ...lease, ttlMs: 50, spareLabel: 'stay' })).toEqual({
+      held: true,
+    });
+    const { process } = await waitFor(host, id, { kind: 'settled' });
+    expect(process.outcome).toMatchObject({ kind: 'signal', by: 'lease ran out' });
+    expect((await host.get(OWNER, { id: spared })).state).toBe('running');
+    expect((await host.get('other', { id: foreign.id })).state).toBe('running');
+    expect(await failure(host.lease(OWNER, { ...lease, mode: 'renew' }))).toMatchObject({
+      code: 'not_found',
+    });
+  });
+
+  it('[CX23] a lease has one holder: it can be taken, and then only the new one renews it', async () => {
+    const host = await make();
+    expect(await failure(host.lease(OWNER, { ...lease, mode: 'take' }))).toMatchObject({
+      code: 'not_found',
+    });
+    await host.lease(OWNER, lease);
+    expect(await host.lease(OWNER, { ...lease, mode: 'renew' })).toEqual({ held: true });
+    expect(await host.lease(OWNER, { ...lease, mode: 'take', holder: 'two' })).toEqual({
+      held: true,
+    });
+    expect(await host.lease(OWNER, { ...lease, mode: 'renew', ttlMs: 0 })).toEqual({ held: false });
+    expect(await host.lease(OWNER, { ...lease, mode: 'renew', holder: 'two' })).toEqual({
+      held: true,
+    });
+    expect(await failure(host.lease('other', { ...lease, mode: 'renew' }))).toMatchObject({
+      code: 'not_found',
+    });
+  });
+
+  it('[CX24] a read can be asked for by a count of output and endings alone', async () => {
+    const host = await make();
+    const id = await startProcess(host, {
+      argv: ['sh', '-c', 'while read a; do echo $a; done'],
+      stdin: 'pipe',
+      streams: 'separate',
+    });
+    for (const [index, word] of ['a', 'b', 'c'].entries()) {
+      await host.write(OWNER, { id, data: Buffer.from(`${word}\n`) });
+      await waitFor(host, id, { kind: 'text', text: word });
+      expect(index).toBeLessThan(3);
+    }
+    await host.write(OWNER, { id, eof: true });
+    await waitFor(host, id, { kind: 'closed' });
+    const page = await host.read(OWNER, { id, afterCount: 2 });
+    const events = [...decodeRecords(page.records)];
+    const { asides } = page;
+    const countOf = (seq: number): number =>
+      seq - (asides?.before ?? 0) - (asides?.seqs.filter((each) => each <= seq).length ?? 0);
+    const numbered = events
+      .filter(({ seq }) => !asides?.seqs.includes(seq))
+      .map(({ seq, kind }) => [countOf(seq), kind]);
+    expect(numbered).toEqual([
+      [3, 'output'],
+      [4, 'exited'],
+      [5, 'closed'],
+    ]);
+    expect(asides?.count).toBe(5);
+    expect((await host.read(OWNER, { id, afterCount: 99 })).records.length).toBe(0);
+  });
+
+  it('[CX25] a reader that asked for it holds the process back, and loses nothing by being slow', async () => {
+    const host = await make({ limits: { journalBytes: 4_000_000, journalHeadBytes: 1_000_000 } });
+    const total = 20_000_000;
+    const id = await startProcess(host, { argv: ['head', '-c', String(total), '/dev/zero'] });
+    let [after, offset, bytes] = [0, 0, 0];
+    for (;;) {
+      const page = await host.read(OWNER, {
+        id,
+        after,
+        offset,
+        waitMs: 60_000,
+        paceBytes: 1_000_000,
+      });
+      expect(page.missed).toBeUndefined();
+      for (const event of decodeRecords(page.records))
+        if (event.kind === 'output') bytes += event.data.length;
+      ({ nextAfter: after, nextOffset: offset } = page);
+      if (page.end) break;
+    }
+    expect(bytes).toBe(total);
+  });
+
+  it('[CX26] queued input is answered at once although the process takes none of it, and refused where it must be', async () => {
+    const host = await make();
+    const id = await startProcess(host, { argv: ['sleep', '600'], stdin: 'pipe' });
+    const data = Buffer.alloc(1_000_000);
+    expect(await host.write(OWNER, { id, data, queued: true, writeId: 'w' })).toEqual({
+      bytes: data.length,
+      repeated: false,
+    });
+    expect(
+      await failure(host.write(OWNER, { id, data: Buffer.alloc(17_000_000), queued: true })),
+    ).toMatchObject({ code: 'limit_reached' });
+    const closed = await startProcess(host, { argv: ['sleep', '600'] });
+    expect(await failure(host.write(OWNER, { id: closed, data, queued: true }))).toMatchObject({
+      code: 'stdin_closed',
+    });
+  });
+
+  it('[CX26] a write that was applied is known again although the process has ended since', async () => {
+    const host = await make();
+    const id = await startProcess(host, { argv: ['head', '-c', '1'], stdin: 'pipe' });
+    const write = { id, data: Buffer.from('x'), writeId: 'w' };
+    await host.write(OWNER, write);
+    await waitFor(host, id, { kind: 'closed' });
+    expect(await host.write(OWNER, write)).toEqual({ bytes: 1, repeated: true });
+    expect(await failure(host.write(OWNER, { ...write, writeId: 'v' }))).toMatchObject({
+      code: 'not_running',
+    });
+  });
+});
+
+it('[CX23] the keeper lets a lease run out although nobody is connected', async () => {
+  const home = temporaryFolder();
+  const link = await overKeeper({ folder: home });
+  const id = await startProcess(link, { argv: ['sleep', '600'] });
+  await link.lease(OWNER, { ...lease, ttlMs: 300 });
+  await link.close();
+  const later = await connectKeeper({ home, env: process.env });
+  const met = await waitFor(later, id, { kind: 'exit' });
+  expect(met.process.outcome).toMatchObject({ by: 'lease ran out' });
+  await later.close();
+});
