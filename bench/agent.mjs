@@ -1,7 +1,8 @@
-// What a session costs a model: the same three jobs done with our tools and by an agent that polls every second with a
-// tool that repeats the whole output (its newest 32 KB), as many do. Counted are calls, and tokens as bytes / 4 of every
-// argument and answer. The polling agent's polls are real calls; AGENT_SPEED divides all times (default 10; 1 is true
-// time), its polling interval too, so that the number of polls is that of true time.
+// What a session costs a model: the same three jobs done with our tools and by an agent that polls every second. The
+// polling agent reads the whole output each time (its newest 32 KB): as it was printed, as with many tools, and once more
+// as our own clean text, to show what polling alone costs. Counted are calls, and tokens as bytes / 4 of every argument
+// and answer. The polls are real calls; AGENT_SPEED divides all times (default 10; 1 is true time), the polling interval
+// too, so that the number of polls is that of true time.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +22,7 @@ export async function run({ progress }) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-agent-'));
   const holdfast = await embed({ folder });
   const rows = [];
-  const sums = { ours: { calls: 0, bytes: 0 }, naive: { calls: 0, bytes: 0 } };
+  const sums = { ours: new Ledger(), naive: new Ledger(), clean: new Ledger() };
   try {
     for (const [name, jobs] of Object.entries(sessions)) {
       progress(`${name}, with the tools`);
@@ -30,17 +31,21 @@ export async function run({ progress }) {
       progress(`${name}, polling every second`);
       const naive = new Ledger();
       await jobs.naive(naiveAgent(holdfast, naive));
-      for (const [who, ledger] of Object.entries({ ours, naive })) {
-        sums[who].calls += ledger.calls;
-        sums[who].bytes += ledger.bytes;
-      }
-      rows.push(compared(name, ours, naive));
+      progress(`${name}, polling for clean text`);
+      const clean = new Ledger();
+      await jobs.naive(naiveAgent(holdfast, clean, new Toolbox({ connection: holdfast.api })));
+      for (const [who, ledger] of Object.entries({ ours, naive, clean })) sums[who].add(ledger);
+      rows.push(compared(name, ours, naive), compared(`${name}, clean text`, ours, clean));
     }
   } finally {
     await holdfast.close();
     rmSync(folder, { recursive: true, force: true });
   }
-  return [...rows, compared('the whole session', sums.ours, sums.naive, { atLeast: 5 })];
+  return [
+    ...rows,
+    compared('the whole session', sums.ours, sums.naive, { atLeast: 5 }),
+    compared('the whole session, clean text', sums.ours, sums.clean, { atLeast: 5 }),
+  ];
 }
 
 function compared(what, ours, naive, bar = {}) {
@@ -59,6 +64,11 @@ class Ledger {
   calls = 0;
   bytes = 0;
 
+  add({ calls, bytes }) {
+    this.calls += calls;
+    this.bytes += bytes;
+  }
+
   note(input, answer) {
     this.calls += 1;
     this.bytes +=
@@ -76,13 +86,20 @@ function ourAgent(holdfast, ledger) {
   };
 }
 
-/** start, read (everything, the newest 32 KB), kill. */
-function naiveAgent(holdfast, ledger) {
-  const read = async (handle) => {
-    const { outcome } = await handle.status();
+/** start, read (everything, the newest 32 KB; with a toolbox as clean text), kill. */
+function naiveAgent(holdfast, ledger, toolbox) {
+  const output = async (handle) => {
+    if (toolbox) {
+      const input = { process_id: handle.id, wait_timeout: '0s' };
+      return (await toolbox.call('process_output', input)).result.output ?? '';
+    }
     let text = '';
     for await (const chunk of handle.logs()) text += chunk.text;
-    const answer = { output: text.slice(-NAIVE_OUTPUT_BYTES), running: !outcome, ...outcome };
+    return text.slice(-NAIVE_OUTPUT_BYTES);
+  };
+  const read = async (handle) => {
+    const { outcome } = await handle.status();
+    const answer = { output: await output(handle), running: !outcome, ...outcome };
     ledger.note({ name: 'read_output', input: { id: handle.id } }, answer);
     return answer;
   };

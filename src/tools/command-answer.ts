@@ -47,16 +47,22 @@ export async function untilEnded(
     return { answer: { ...told, success: false, error } };
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
-    const first = broken === undefined ? '' : `${broken}; `;
-    return {
-      answer: {
-        success: false,
-        error: `get process output: ${first}${error.message}; use process_output with this id to try again`,
-        wall_duration_ms: 0,
-        background_process_id: id,
-      },
-    };
+    return { answer: unknown(id, error, broken) };
   }
+}
+
+/** Nothing can be said about it now; unless there is no such process, it can be asked for again. */
+function unknown(id: string, error: HoldfastError, broken: string | undefined): CommandAnswer {
+  const problem = { success: false, wall_duration_ms: 0 };
+  if (error.code === 'not_found')
+    return { ...problem, error: `get process output: ${error.message}` };
+  const first = broken === undefined ? '' : `${broken}; `;
+  const advice = 'use process_output with this id to try again';
+  return {
+    ...problem,
+    error: `get process output: ${first}${error.message}; ${advice}`,
+    background_process_id: id,
+  };
 }
 
 /** `command`: given while somebody waited for it, for advice about it. */

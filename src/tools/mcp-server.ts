@@ -28,6 +28,11 @@ export interface McpOptions extends Omit<ToolboxOptions, 'leftRunning'> {
   /** No wait is longer for a client that does not ask to be told of progress. */
   readonly maxWaitMs?: number | undefined;
   readonly coalesceMs?: number;
+  /**
+   * Tell of the growth of everything that is left running: from the 2026 revision on, the transport knows who listens to
+   * what and passes on only that.
+   */
+  readonly tellAll?: boolean;
   readonly report?: (error: unknown) => void;
 }
 
@@ -160,6 +165,7 @@ class McpSession {
   private leftRunning(id: string): void {
     this.send(this.server.sendResourceListChanged());
     this.watch.watchEnd(id);
+    if (this.options.tellAll === true) this.send(this.watch.watchGrowth(id));
   }
 
   /** Once, for whoever left it in the background and does not wait for it. */

@@ -518,7 +518,8 @@ describe('process_output', () => {
     });
     const unknown = await ask('process_output', { process_id: 'nobody' });
     expect(unknown).toMatchObject({ success: false });
-    expect(unknown.error).toMatch(/^get process output: .*not found/);
+    expect(unknown.error).toMatch(/^get process output: .*not found\.$/);
+    expect(unknown).not.toHaveProperty('background_process_id');
   });
 
   it('[L18] new_only gives each byte once to each caller', async () => {

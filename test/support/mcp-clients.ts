@@ -15,17 +15,22 @@ export interface Connected {
 const main = program('../../dist/cli/main.js');
 
 /** `holdfast mcp` in a home of its own, with the local server that it starts. */
-export async function overStdio(
-  home: string,
-  ...args: string[]
-): Promise<Connected & { readonly transport: StdioClientTransport }> {
-  const transport = new StdioClientTransport({
+export async function overStdio(home: string, ...args: string[]): Promise<Connected> {
+  return connected(stdioTransport(home, args));
+}
+
+/** By the newest revision that both sides know. */
+export async function newestOverStdio(home: string, ...args: string[]): Promise<Connected> {
+  return connected(stdioTransport(home, args), 'auto');
+}
+
+function stdioTransport(home: string, args: readonly string[]): StdioClientTransport {
+  return new StdioClientTransport({
     command: process.execPath,
     args: [main, 'mcp', '--home', home, ...args],
     env: { ...(process.env as Record<string, string>), HOLDFAST_IDLE: '60s' },
     stderr: 'inherit',
   });
-  return { ...(await connected(transport)), transport };
 }
 
 export function homeForStdio(): string {
@@ -38,15 +43,19 @@ export function homeForStdio(): string {
 export async function overHttp(
   url: string,
   headers: Record<string, string>,
+  mode: 'legacy' | 'auto' = 'legacy',
 ): Promise<Connected & { readonly transport: StreamableHTTPClientTransport }> {
   const transport = new StreamableHTTPClientTransport(new URL('/mcp', url), {
     requestInit: { headers },
   });
-  return { ...(await connected(transport)), transport };
+  return { ...(await connected(transport, mode)), transport };
 }
 
-async function connected(transport: Parameters<Client['connect']>[0]): Promise<Connected> {
-  const client = new Client({ name: 'test', version: '1' });
+async function connected(
+  transport: Parameters<Client['connect']>[0],
+  mode: 'legacy' | 'auto' = 'legacy',
+): Promise<Connected> {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
   const told: Connected['told'] = [];
   let wake = (): void => undefined;
   for (const method of [

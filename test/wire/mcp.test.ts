@@ -16,6 +16,7 @@ import { onCleanup, program, stopKeeper, temporaryFolder } from '../support/host
 import {
   endServer,
   homeForStdio,
+  newestOverStdio,
   overHttp,
   overStdio,
   type Connected,
@@ -265,6 +266,30 @@ describe('MCP over HTTP', () => {
     expect(await post('made-up')).toBe(404);
     expect(await post(undefined)).toBe(400);
     expect(served.reports).toEqual([]);
+  });
+});
+
+describe('the revision of 2026', () => {
+  it('[M11] over stdio it is spoken, with listening instead of subscriptions', async () => {
+    const connected = await newestOverStdio(home);
+    expect(connected.client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
+    const command = 'read x; echo "x=$x"; sleep 1000';
+    const input = { command, stdin: true, run_in_background: true };
+    const { background_process_id: id } = await call(connected, 'execute', input);
+    await connected.client.listen({ resourceSubscriptions: [uriOf(id)] });
+    const updated = connected.next('notifications/resources/updated');
+    await call(connected, 'process_write', { process_id: id, text: '1\n' });
+    expect(await updated).toMatchObject({ uri: uriOf(id) });
+    await call(connected, 'process_signal', { process_id: id, signal: 'kill' });
+  });
+
+  it('[M11] over HTTP its clients fall back to the one before', async () => {
+    const headers = { authorization: `Bearer ${served.token}` };
+    const connected = await overHttp(served.server.url, headers, 'auto');
+    expect(connected.client.getNegotiatedProtocolVersion()).toMatch(/^2025-/);
+    expect(await call(connected, 'execute', { command: 'echo hi' })).toMatchObject({
+      success: true,
+    });
   });
 });
 

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import type { Api } from '../../client/api.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Call, Command } from '../command.ts';
+import { inheritedEnvironment } from '../inherited-environment.ts';
 import { mcpClients } from '../mcp-config.ts';
 import type { Words } from '../words.ts';
 
@@ -93,12 +94,14 @@ async function serve({ words, caller, out }: Call): Promise<void> {
   const report = (error: unknown): void =>
     void out.note(error instanceof Error ? error.message : String(error));
   const handle = serveStdio(
-    () =>
+    ({ era }) =>
       createMcpServer({
         connection,
+        tellAll: era === 'modern',
         directory,
         environment: { inherit: 'none' },
-        env: environmentOf(caller.env),
+        // The client's, which may be another than that of whoever started the keeper.
+        env: inheritedEnvironment(caller.env),
         by: owner,
         ...(chat !== undefined && { browserSession: chat }),
         ...(maxOutputBytes !== undefined && { maxOutputBytes }),
@@ -141,14 +144,6 @@ function embedded(owner: string, { env, cwd }: Caller): Place {
     },
     forget: () => rmSync(folder, { recursive: true, force: true }),
   };
-}
-
-/** The client's, which may be another than that of whoever started the keeper. */
-function environmentOf(env: NodeJS.ProcessEnv): Record<string, string> {
-  const kept = Object.entries(env).filter(
-    ([name, value]) => value !== undefined && !/^(HOLDFAST_.*|_)$/i.test(name),
-  );
-  return Object.fromEntries(kept) as Record<string, string>;
 }
 
 function over(): Promise<void> {

@@ -8,6 +8,7 @@ import { isError } from '../caller.ts';
 import type { Answer, Call, Command } from '../command.ts';
 import { follow, passTo, targetOf } from '../follow.ts';
 import { forwardInput } from '../forward-input.ts';
+import { inheritedEnvironment } from '../inherited-environment.ts';
 import { Interrupts } from '../interrupts.ts';
 import { showElapsed } from '../elapsed.ts';
 import type { Output } from '../output.ts';
@@ -86,7 +87,7 @@ function specOf(words: Words, caller: Caller): StartSpec {
     cwd: resolve(caller.cwd, words.text('cwd') ?? '.'),
     // The keeper's own environment is that of whoever started it first.
     environment: { inherit: 'none' },
-    env: environmentOf(caller.env, pty),
+    env: inheritedEnvironment(caller.env, pty),
     streams: pty ? 'pty' : words.flag('merged') ? 'merged' : 'separate',
     stdin: words.flag('stdin') ? 'pipe' : 'none',
     ...(pty && process.stdout.isTTY && { size: { cols, rows } }),
@@ -94,16 +95,6 @@ function specOf(words: Words, caller: Caller): StartSpec {
     ...(key !== undefined && { key }),
     ...(hardTimeoutMs !== undefined && { hardTimeoutMs }),
   };
-}
-
-/** The caller's, without what is about the caller itself. */
-function environmentOf(env: NodeJS.ProcessEnv, pty: boolean): Record<string, string> {
-  // "_" is this command's own path. A terminal of its own has its own kind and size.
-  const aboutUs = pty ? /^(HOLDFAST_.*|_|TERM|COLUMNS|LINES)$/i : /^(HOLDFAST_.*|_)$/i;
-  const kept = Object.entries(env).filter(
-    ([name, value]) => value !== undefined && !aboutUs.test(name),
-  );
-  return Object.fromEntries(kept) as Record<string, string>;
 }
 
 /** Prints while it runs. */
