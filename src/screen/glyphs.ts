@@ -49,11 +49,13 @@ export class Glyphs {
     const fontSize = FONT_SIZE * scale;
     const font = this.face(0);
     const em = fontSize / font.unitsPerEm;
-    const cellHeight = Math.round((font.ascent + font.descent) * em);
+    const baseline = Math.round(font.ascent * em);
+    // Rounded up: the underscore lies at the very bottom.
+    const cellHeight = baseline + Math.ceil(font.descent * em);
     this.metrics = {
       cellWidth: Math.round(font.advance(font.glyph(0x4d)) * em),
       cellHeight,
-      baseline: Math.round(font.ascent * em),
+      baseline,
       fontSize,
       line: Math.max(1, Math.round(scale)),
     };

@@ -69,6 +69,20 @@ describe('a picture', () => {
     expect(large.width).toBe(Math.round(cellWidth * 2) * 20);
   });
 
+  test('[SC17] shows every printable character of ASCII, down to the underscore, in every face', () => {
+    const plain = Array.from({ length: 94 }, (_, n) => String.fromCharCode(0x21 + n));
+    for (const [bold, italic] of [
+      [false, false],
+      [true, false],
+      [false, true],
+      [true, true],
+    ] as const)
+      for (const character of plain) {
+        const strongest = Math.max(...glyphs.glyph(character, 1, bold, italic).alpha);
+        expect([character, strongest > 96]).toEqual([character, true]);
+      }
+  });
+
   test('[SC17] with more colours than a palette holds is exact all the same', async () => {
     const text = Array.from(
       { length: 80 },
