@@ -5,6 +5,7 @@ export const fieldWords: Readonly<Record<string, string>> = {
     'In whose name to act. The admin token may name any owner and without one sees all; a scoped token only its own.',
   command: 'A command for "sh -c". Exactly one of command and argv.',
   argv: 'The program and its arguments, without a shell.',
+  arg0: 'What the program is told as its own name, instead of the first of argv.',
   cwd: 'The working directory; "~" is expanded.',
   environment: 'What the process inherits: a policy, applied before env.',
   env: 'Variables for this process, over everything else. Their values are never shown again.',
