@@ -24,6 +24,9 @@ const without = <Entries extends v.ObjectEntries>(row: v.ObjectSchema<Entries, u
   return rest as Omit<Entries, 'id'>;
 };
 
+/** The rest of a read is for dialects that count and hold back by themselves. */
+const { after, offset, maxBytes, waitMs } = operations.read.entries;
+const pageQuery = { after, offset, maxBytes, waitMs };
 const conditions = operations.wait.entries.waits.pipe[0].item.entries.for;
 const { timeoutMs } = operations.wait.entries;
 
@@ -82,7 +85,7 @@ export const nativeOperations = {
     summary: 'Read a page of events',
     about:
       'Ask next with after=nextAfter and offset=nextOffset. With waitMs the answer waits for something new, or for the end.',
-    query: query(without(operations.read)),
+    query: query(pageQuery),
     answer: answers.page,
   },
   bytes: {

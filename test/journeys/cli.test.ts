@@ -698,7 +698,9 @@ describe('help, version and the tour', () => {
     const help = await run('--help');
     expect(help).toMatchObject({ code: 0, stderr: '' });
     expect(await run()).toEqual(help);
-    const names = [...help.stdout.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name]) => name ?? '');
+    const names = [...help.stdout.matchAll(/^ {2}([a-z-]+) {2,}\S/gm)].map(
+      ([, name]) => name ?? '',
+    );
     expect(names).toEqual([...commands.keys()]);
     for (const name of names) {
       const one = await run('help', name);

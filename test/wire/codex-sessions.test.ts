@@ -198,6 +198,34 @@ describe('a server that is killed', () => {
   });
 });
 
+describe('a keeper that is killed', () => {
+  it('[CX13] its processes are told to have ended, nobody knows how, and the numbers go on', async () => {
+    const { codex, server } = await served();
+    const client = await CodexClient.ready(codex);
+    await client.shell('p', ECHO, { pipeStdin: true });
+    for (const word of ['one', 'two']) {
+      await client.write('p', `${word}\n`, word);
+      await client.untilOutput('p', `echo:${word}\n`);
+    }
+    process.kill(server.keeperPid, 'SIGKILL');
+    await client.untilClosed('p');
+    expect(
+      client.of('p').map(({ method, params }) => [method, params.seq, params.exitCode]),
+    ).toEqual([
+      ['process/output', 1, undefined],
+      ['process/output', 2, undefined],
+      ['process/exited', 3, -1],
+      ['process/closed', 4, undefined],
+    ]);
+    expect(await client.read('p', { afterSeq: 1000 })).toMatchObject({
+      exited: true,
+      exitCode: -1,
+      closed: true,
+      failure: 'its keeper died while it was running',
+    });
+  });
+});
+
 describe('much output', () => {
   it('[CX15] a late reader gets head and tail in one dense answer and is told exactly what is not in it', async () => {
     // 29

@@ -42,12 +42,14 @@ export async function follow(followed: Followed): Promise<void> {
   const name = JSON.stringify(followed.processId);
   let { after } = followed;
   let offset: number | undefined;
+  let asides: number | undefined;
   try {
     for (let next = ask(followed, after, offset); ;) {
-      const page = await next;
+      const page = countedOn(await next, asides);
       if ((await followed.meant) === false) return;
       signal.throwIfAborted();
       const before = offset;
+      asides = asidesUpTo(page);
       ({ nextAfter: after, nextOffset: offset } = page);
       const room = wire.room() === undefined && !page.end;
       // While this page is told, the keeper makes the next.
@@ -65,6 +67,16 @@ export async function follow(followed: Followed): Promise<void> {
     if (!signal.aborted && !isExpected(error)) throw error;
     if (signal.aborted) await letGo(followed, after);
   }
+}
+
+/** Counted on from the page before: a keeper that died and came back remembers no asides, and the client's numbers must go on. */
+function countedOn(page: Page, before: number | undefined): Page {
+  if (before === undefined || !page.asides) return page;
+  return { ...page, asides: { ...page.asides, before } };
+}
+
+function asidesUpTo({ asides }: Page): number | undefined {
+  return asides && asides.before + asides.seqs.length;
 }
 
 function ask(
