@@ -34,6 +34,10 @@ export class TestSession implements CodexSession {
     return this.over.signal;
   }
 
+  room(): undefined {
+    return undefined;
+  }
+
   notify(method: string, params: unknown): void {
     this.notes.push({ method, params: params as Note['params'] });
     for (const wake of this.waiting.splice(0)) wake();

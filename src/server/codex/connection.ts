@@ -215,6 +215,7 @@ export class CodexConnection implements WireListener {
       notify: (method, params) => {
         if (!this.over.signal.aborted) this.wire.send(notificationText(method, params));
       },
+      room: () => this.wire.room(),
       onClose: (cleanup) => {
         this.cleanups.add(cleanup);
         return () => this.cleanups.delete(cleanup);

@@ -34,14 +34,9 @@ export function httpMethods({ env }: CodexSurroundings): MethodTable {
   };
 }
 
-/** Where a connection can say so: when the client has taken enough of what was sent that more may be. */
-interface Roomy {
-  room?(): Promise<void> | undefined;
-}
-
 /** The requests of one connection. */
 class HttpClient {
-  private readonly session: CodexSession & Roomy;
+  private readonly session: CodexSession;
   private readonly agents: Agents = {
     http: new Agent({ keepAlive: true }),
     https: new SecureAgent({ keepAlive: true }),
@@ -105,7 +100,7 @@ class HttpClient {
       for await (const chunk of response as AsyncIterable<Buffer>) {
         for (let at = 0; at < chunk.length; at += MAX_DELTA_BYTES)
           tell(chunk.subarray(at, at + MAX_DELTA_BYTES), false, null);
-        await this.session.room?.();
+        await this.session.room();
         if (this.session.gone.aborted) return;
       }
       if (!response.complete) problem = CUT_SHORT;

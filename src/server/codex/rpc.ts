@@ -33,6 +33,8 @@ export const rpcCodes = {
  */
 export interface CodexSession {
   notify(method: string, params: unknown): void;
+  /** Before a large notification: undefined, or when the client has taken enough of what was sent. */
+  room(): Promise<void> | undefined;
   /** The answer takes it back, for something that was closed earlier. */
   onClose(cleanup: () => void): () => void;
   /** Aborted when the connection has ended. */
