@@ -609,7 +609,8 @@ describe('export', () => {
   it('[C15] reads the journal files alone where no keeper runs, and leaves them as they are', async () => {
     const other = new Place();
     const id = await other.finished('--name', 'kept', script);
-    await other.run('run', '--name', 'live', '--timeout', '10ms', 'echo half; sleep 60');
+    await other.background('--name', 'live', 'echo half; sleep 60');
+    await other.run('wait', 'live', '--for', 'text=half');
     const copy = mkdtempSync(join(tmpdir(), 'holdfast-copy-'));
     cpSync(join(other.home, 'journals'), join(copy, 'journals'), { recursive: true });
     await other.close();
