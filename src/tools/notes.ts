@@ -28,9 +28,12 @@ const QUESTION =
 const NO_INPUT =
   /EOF when reading a line|EOFError|input device is not a TTY|inappropriate ioctl for device|stdin is not a (?:tty|terminal)|not a tty|could not read (?:Username|Password)|a terminal is required to read/i;
 
+const LAST_WORDS = 600;
+
 /** `ended`: a question that got an empty answer often ends the program with an error. */
 export function wantsInput(output: string, ended: boolean): boolean {
-  const last = output.trimEnd().split('\n').slice(-3);
+  // The end decides, and of an endless line only its end.
+  const last = output.slice(-LAST_WORDS).trimEnd().split('\n').slice(-3);
   if (ended && last.some((line) => NO_INPUT.test(line))) return true;
   return QUESTION.test(last.at(-1) ?? '');
 }

@@ -11,6 +11,8 @@ import type { ToolCall, ToolRoom } from './tool-room.ts';
 const LONGEST_ASK_MS = 300_000;
 /** Between two questions when the server answers early: no loop without a pause. */
 const EARLY_PAUSE_MS = 1000;
+/** Timers may be early by a little; that is no early answer. */
+const TIMER_SLACK_MS = 5;
 const SNAPSHOT_MS = 30_000;
 
 export type WaitFor = Pick<Params<'wait'>, 'waits' | 'mode'>;
@@ -31,8 +33,8 @@ export async function waitAtMost(
       const ask = Math.min(leftMs, LONGEST_ASK_MS);
       const answer = await room.api.wait({ ...wanted, timeoutMs: Math.ceil(ask) }, signal);
       if (answer.met.length > 0) return answer;
-      if (nowMs(room) - startMs >= timeoutMs) return answer;
-      if (nowMs(room) - askedMs < ask) await pause(room, EARLY_PAUSE_MS, signal);
+      if (nowMs(room) - startMs >= timeoutMs - TIMER_SLACK_MS) return answer;
+      if (nowMs(room) - askedMs < ask - TIMER_SLACK_MS) await pause(room, EARLY_PAUSE_MS, signal);
     }
   } finally {
     stopTelling();

@@ -1,7 +1,9 @@
 // The tools as a model calls them, over a host in this program. The numbers in the names are those of the peer's checks.
 
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Api } from '../../src/client/api.ts';
 import { nearApi } from '../../src/client/near-api.ts';
@@ -19,7 +21,7 @@ import type { ToolCall } from '../../src/tools/tool-room.ts';
 import { Toolbox, toolFunctions, type ToolboxOptions } from '../../src/tools/toolbox.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { broken, withFaults } from '../support/faulty-api.ts';
-import { inProcess, onCleanup, temporaryFolder } from '../support/hosts.ts';
+import { inProcess, onCleanup, program, temporaryFolder } from '../support/hosts.ts';
 import { faults, type Schema } from '../support/json-schema.ts';
 
 type Answer = Record<string, unknown> & {
@@ -798,6 +800,14 @@ describe('the other tools', () => {
       expect([text, parseDuration(text)]).toEqual([text, ms]);
     for (const text of ['', 'soon', '1x', '1d', 's', '1 s', '--1s'])
       expect(parseDuration(text)).toBeUndefined();
+  });
+
+  it('[L26] an embedded host keeps its program alive while something is awaited, and no longer', async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      program('embedded-wait.mjs'),
+      temporaryFolder(),
+    ]);
+    expect(stdout).toBe('settled\n');
   });
 
   it('[L25] commands run where the caller is, unless told otherwise', async () => {
