@@ -16,6 +16,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['rm', () => import('./commands/rm.ts')],
   ['prune', () => import('./commands/prune.ts')],
   ['export', () => import('./commands/export.ts')],
+  ['attach', () => import('./commands/attach.ts')],
   ['tty', () => import('./commands/tty.ts')],
   ['serve', () => import('./commands/serve.ts')],
   ['token', () => import('./commands/token.ts')],

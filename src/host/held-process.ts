@@ -19,7 +19,7 @@ import { Terminal } from './terminal.ts';
 import { byteCounts } from './views.ts';
 
 /** How input was meant, for the record. */
-type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys'>;
+type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys' | 'holder'>;
 
 /** What the host is told, besides what the journal says. */
 export interface ProcessWatcher {
@@ -179,6 +179,7 @@ export class HeldProcess implements ChildListener {
 
   async write(data: Buffer, meant: InputMeaning = {}): Promise<Results['write']> {
     const child = this.inputOf();
+    this.tty?.keyboard.admit(meant.holder);
     let seq = this.journal.visibleSeq;
     const written = await this.input.write(data, meant.writeId, async () => {
       seq = this.recordInput(data, meant, child.echoes() || this.tty?.atPrompt === true);

@@ -142,9 +142,9 @@ export class Host implements HostApi {
 
   async write(owner: Owner, input: Params<'write'>): Promise<Results['write']> {
     const params = this.params('write', input);
-    const { data = Buffer.alloc(0), eof = false, writeId, as, keys, ...target } = params;
+    const { data = Buffer.alloc(0), eof = false, writeId, as, keys, holder, ...target } = params;
     const process = this.find(owner, target);
-    const written = await process.write(Buffer.from(data), { writeId, as, keys });
+    const written = await process.write(Buffer.from(data), { writeId, as, keys, holder });
     if (eof && !written.repeated) process.endInput();
     await recorded(process, written.seq);
     return written;
@@ -176,6 +176,12 @@ export class Host implements HostApi {
     const params = this.params('mark', input);
     const process = this.find(owner, params);
     return recorded(process, process.terminal.mark(params.label));
+  }
+
+  async keyboard(owner: Owner, input: Params<'keyboard'>): Promise<Results['keyboard']> {
+    const { holder, forMs, ...target } = this.params('keyboard', input);
+    this.find(owner, target).terminal.keyboard.take(holder, forMs);
+    return {};
   }
 
   async signal(owner: Owner, input: Params<'signal'>): Promise<Results['signal']> {
