@@ -150,7 +150,7 @@ describe('the house', () => {
     expect(read('package-lock.json')).not.toContain('"resolved"');
   });
 
-  it('[A7] installing runs no script of ours and brings three packages at run time', () => {
+  it('[A7] installing runs no script of ours and brings four packages at run time', () => {
     const { scripts, dependencies } = JSON.parse(read('package.json')) as Record<
       string,
       Record<string, string>
@@ -159,7 +159,7 @@ describe('the house', () => {
       /^(?:pre|post)?install$|^(?:pre)?prepare$/.test(name),
     );
     expect(hooks).toEqual([]);
-    expect(Object.keys(dependencies ?? {})).toEqual(['@xterm/headless', 'koffi', 'valibot']);
+    expect(Object.keys(dependencies ?? {})).toEqual(['@xterm/headless', 'koffi', 'valibot', 'ws']);
   });
 
   it('[A8] every document that is linked to is there', () => {

@@ -1,13 +1,16 @@
 // A door: HTTP on one listening socket. Every request passes the gate first; then it gets its route, its body within
 // bounds, and a signal that says when the client has gone. No time limit cuts an answer that is being waited for.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Server, ServerResponse, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { systemClock } from '../base/clock.ts';
 import { HoldfastError, errors, type ErrorCode } from '../protocol/errors.ts';
 import { chatOf } from './chat.ts';
 import { gate, type Caller, type GatePolicy, type Knock } from './gate.ts';
 import { plainDialect } from './plain-dialect.ts';
 import type { Dialect, Router } from './router.ts';
+import { becomeSocket, wantsSocket } from './upgrade.ts';
 
 export interface DoorOptions {
   readonly router: Router;
@@ -51,8 +54,7 @@ const MAX_CONNECTIONS = 20_000;
 
 export function createDoor(options: DoorOptions): Server {
   const patience = options.patience ?? PATIENCE;
-  // Without a listener for it, Node treats a request to upgrade as any other: it passes the same gate.
-  const server = createServer({
+  const server = new DoorServer({
     noDelay: true,
     keepAlive: true,
     headersTimeout: patience.headers,
@@ -68,6 +70,11 @@ export function createDoor(options: DoorOptions): Server {
   server.on('request', answered);
   // Otherwise Node would ask for the body before the gate has looked.
   server.on('checkContinue', answered);
+  // Node hands such a connection over whole. It gets an answer like any other, by the same way and through the same gate.
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    server.upgraded(socket);
+    void answer(request, responseOn(socket, request), options, head);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (socket.writable)
       socket.end(
@@ -75,6 +82,32 @@ export function createDoor(options: DoorOptions): Server {
       );
   });
   return server;
+}
+
+/** Node forgets a connection that was upgraded; this does not. */
+class DoorServer extends Server {
+  private readonly sockets = new Set<Duplex>();
+
+  upgraded(socket: Duplex): void {
+    this.sockets.add(socket);
+    // Told by 'close', which follows.
+    socket.on('error', () => undefined);
+    socket.once('close', () => this.sockets.delete(socket));
+  }
+
+  override closeAllConnections(): void {
+    super.closeAllConnections();
+    for (const socket of this.sockets) socket.destroy();
+  }
+}
+
+function responseOn(socket: Duplex, request: IncomingMessage): ServerResponse {
+  const response = new ServerResponse(request);
+  // Node's parser has left this connection: no second request can be read from it.
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket as Socket);
+  response.once('finish', () => socket.end());
+  return response;
 }
 
 function protocolProblem(code: string | undefined): string {
@@ -87,6 +120,8 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   options: DoorOptions,
+  /** What came behind the request, when it asks for another protocol. */
+  head?: Buffer,
 ): Promise<void> {
   let dialect: Dialect = plainDialect;
   // Listened for from the beginning: a client may go while its body is still being read.
@@ -97,11 +132,24 @@ async function answer(
     const { method = '', headers, rawHeaders } = request;
     const target = targetOf(request.url ?? '');
     dialect = options.router.dialectOf(target.path) ?? plainDialect;
-    const caller = gate({ method, headers, rawHeaders, door: options.kind }, options.policy);
+    const asSocket = head !== undefined && wantsSocket(request);
+    const queryToken = asSocket ? (target.query.get('token') ?? undefined) : undefined;
+    const knock = { method, headers, rawHeaders, queryToken, door: options.kind };
+    const caller = gate(knock, options.policy);
     note.caller = caller;
     const { route, params } = options.router.match(method, target.path);
     route.dialect?.admit?.(headers, caller);
-    const body = await readBody(request, response, { maxBytes: options.maxBodyBytes, dialect });
+    if (asSocket && route.socket) {
+      const { query } = target;
+      note.route = `${route.method} ${route.path}`;
+      note.upgraded();
+      await becomeSocket(route.socket, { caller, request, response, params, query, head });
+      return;
+    }
+    // Nobody else reads this connection, and only reading tells that the client has gone.
+    if (head) request.socket.resume();
+    const limits = { maxBytes: options.maxBodyBytes, dialect };
+    const body = head ? bodyless(request) : await readBody(request, response, limits);
     note.route = `${route.method} ${route.path}`;
     const exchange = {
       caller,
@@ -121,6 +169,8 @@ async function answer(
 }
 
 interface AccessNote {
+  /** The answer is another protocol, and never over as an answer is. */
+  upgraded(): void;
   caller?: Caller;
   route?: string;
   refusal?: ErrorCode;
@@ -132,16 +182,17 @@ function watchAccess(
   response: ServerResponse,
   { access }: DoorOptions,
 ): AccessNote {
-  const note: AccessNote = {};
-  if (!access) return note;
   const startedUs = systemClock.nowUs();
-  response.once('close', () => {
+  const note: AccessNote = { upgraded: () => over(101) };
+  response.once('close', () => over(response.headersSent ? response.statusCode : 499));
+  const over = (status: number): void => {
+    if (!access) return;
     const { caller, route, refusal } = note;
     const chat = caller && chatOf(request.headers);
     access({
       method: request.method ?? '',
       path: (request.url ?? '').split('?', 1)[0] ?? '',
-      status: response.headersSent ? response.statusCode : 499,
+      status,
       ms: (systemClock.nowUs() - startedUs) / 1000,
       ...(route !== undefined && { route }),
       ...(refusal !== undefined && { refusal }),
@@ -149,7 +200,7 @@ function watchAccess(
       ...(chat && { chatId: chat.id }),
       ...(chat && chat.ancestors.length > 0 && { ancestorChatIds: chat.ancestors }),
     });
-  });
+  };
   return note;
 }
 
@@ -182,6 +233,13 @@ async function readBody(
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** Behind a request to upgrade stands the other protocol, or nothing. */
+function bodyless(request: IncomingMessage): Buffer {
+  if (hasBody(request))
+    throw new HoldfastError('invalid_input', 'A request to upgrade has no body.');
+  return Buffer.alloc(0);
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

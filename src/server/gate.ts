@@ -21,6 +21,8 @@ export interface Knock {
   readonly headers: IncomingHttpHeaders;
   /** How often each header was sent; a second Host or Authorization is an attack or a mistake. */
   readonly rawHeaders: readonly string[];
+  /** From the query of a request for a WebSocket: pages and old clients cannot send headers with it. */
+  readonly queryToken?: string | undefined;
   /** private: the socket lies in a folder that only this user can enter. */
   readonly door: 'tcp' | 'private' | 'socket';
 }
@@ -54,11 +56,11 @@ export function gate(knock: Knock, policy: GatePolicy): Caller {
   if (site === 'cross-site' || (site === 'same-site' && headers.origin === undefined)) {
     throw forbidden('Requests from other sites are not answered.');
   }
-  return whoAsks(headers, door, policy);
+  return whoAsks(knock, policy);
 }
 
-function whoAsks(headers: IncomingHttpHeaders, door: Knock['door'], policy: GatePolicy): Caller {
-  const token = tokenOf(headers);
+function whoAsks({ headers, queryToken, door }: Knock, policy: GatePolicy): Caller {
+  const token = tokenOf(headers) ?? queryToken;
   if (token === undefined) {
     if (door === 'private' || policy.openToAll)
       return { tokenId: door, owner: EVERYONE, admin: true };

@@ -2,6 +2,7 @@
 // answered with what there would have been.
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { WebSocket } from 'ws';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Caller } from './gate.ts';
 
@@ -24,9 +25,21 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly handler: Handler;
+  /** For a GET that asks to become a WebSocket; without it the handler answers such a request too. */
+  readonly socket?: SocketRow;
   /** What the errors of this route look like, where a dialect has its own. */
   readonly dialect?: Dialect;
 }
+
+export interface SocketRow {
+  /** A larger message ends the connection. */
+  readonly maxMessageBytes: number;
+  /** Called once the WebSocket is open. What it throws ends the connection. */
+  open(socket: WebSocket, asked: Asked): void;
+}
+
+/** What is known of a request that became a WebSocket. */
+export type Asked = Pick<Exchange, 'caller' | 'request' | 'params' | 'query'>;
 
 export interface Dialect {
   /** Bodies without a Content-Type are taken as JSON. */
