@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { stripAnsi } from '../../base/ansi.ts';
 import type { Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type HostApi } from '../../protocol/host-api.ts';
 import type { RunResult } from '../../protocol/run.ts';
 import type { Pictures } from '../../screen/pictures.ts';
@@ -107,6 +108,10 @@ function lookCalls(open: (target: Target) => Promise<TerminalSession>) {
         ? textSnapshot(session.id, shot)
         : structuredSnapshot(session.id, shot, { scrollback, cells });
     },
+    attachTerminal: () =>
+      Promise.reject(
+        new HoldfastError('invalid_input', 'Ask for a WebSocket: "Upgrade: websocket".'),
+      ),
     batchTerminal: async (call) => {
       const steps = parseBatch(call.body.steps);
       const session = await open(call);
