@@ -17,6 +17,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['rm', () => import('./commands/rm.ts')],
   ['prune', () => import('./commands/prune.ts')],
   ['export', () => import('./commands/export.ts')],
+  ['attach', () => import('./commands/attach.ts')],
   ['tty', () => import('./commands/tty.ts')],
   ['serve', () => import('./commands/serve.ts')],
   ['exec-server', () => import('./commands/exec-server.ts')],

@@ -25,7 +25,7 @@ export type TerminalSpec = Pick<
 /** A run, with its own output when the shell told where that was. */
 export type TerminalRun = RunResult & { readonly output?: string };
 
-export interface TerminalInput {
+interface TerminalInput {
   readonly text?: string;
   readonly base64?: string;
   readonly paste?: string;

@@ -1,4 +1,13 @@
-import fc from 'fast-check';
+import {
+  array,
+  assert as assertProperty,
+  constantFrom,
+  integer,
+  nat,
+  oneof,
+  property,
+  string,
+} from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ByteScanner } from './byte-scanner.ts';
 import { MarkPattern, type Mark } from './marks.ts';
@@ -64,15 +73,15 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 
 describe('marks in the output', () => {
   it('[TM1] are taken out exactly, with the place where they stood, however the output is cut', () => {
-    const piece = fc.oneof(
-      fc.constantFrom(...markTexts).map((text) => ({ text, mark: true })),
-      fc.constantFrom(...lookAlikes).map((text) => ({ text, mark: false })),
-      fc.string().map((text) => ({ text: text.replaceAll('\x1b', ''), mark: false })),
+    const piece = oneof(
+      constantFrom(...markTexts).map((text) => ({ text, mark: true })),
+      constantFrom(...lookAlikes).map((text) => ({ text, mark: false })),
+      string().map((text) => ({ text: text.replaceAll('\x1b', ''), mark: false })),
     );
-    fc.assert(
-      fc.property(
-        fc.array(piece, { maxLength: 12 }),
-        fc.array(fc.nat(), { maxLength: 12 }),
+    assertProperty(
+      property(
+        array(piece, { maxLength: 12 }),
+        array(nat(), { maxLength: 12 }),
         (pieces, places) => {
           // An unfinished look-alike would swallow what follows it, in a terminal too: it ends with a line here.
           const texts = pieces.map(({ text, mark }) => (mark ? text : `${text}\n`));
@@ -128,12 +137,12 @@ describe('a sentinel in the output', () => {
       .replace('printf', 'pri\x1b[Kntf');
 
   it('[TM2] and its echo are taken out wherever they are cut, and nothing else is', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.nat(), { maxLength: 10 }),
-        fc.nat(255),
-        fc.integer({ min: 9, max: 70 }),
-        fc.constantFrom(...lookAlikes),
+    assertProperty(
+      property(
+        array(nat(), { maxLength: 10 }),
+        nat(255),
+        integer({ min: 9, max: 70 }),
+        constantFrom(...lookAlikes),
         (places, status, width, between) => {
           const results = [false, true].map((cutUp) => {
             const seen: { statuses: { status: number; at: number }[] } = { statuses: [] };

@@ -189,6 +189,12 @@ export class Host implements HostApi {
     return recorded(process, process.terminal.mark(params.label));
   }
 
+  async keyboard(owner: Owner, input: Params<'keyboard'>): Promise<Results['keyboard']> {
+    const { holder, forMs, ...target } = this.params('keyboard', input);
+    this.find(owner, target).terminal.keyboard.take(holder, forMs);
+    return {};
+  }
+
   async signal(owner: Owner, input: Params<'signal'>): Promise<Results['signal']> {
     const { signal, graceMs, by = owner, reach, ...target } = this.params('signal', input);
     return this.house.signal(this.find(owner, target), { signal, by, graceMs, reach });

@@ -78,7 +78,7 @@ export class InputLedger {
 }
 
 /** How input was meant, for the record. */
-export type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys'>;
+export type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys' | 'holder'>;
 
 /** What the journal says of it: the bytes and keys themselves only where they may be kept. */
 export function inputBody(

@@ -8,6 +8,7 @@ import type { MarkNote, RunResult, TerminalNote } from '../protocol/run.ts';
 import type { Journal } from '../journal/journal.ts';
 import { ByteScanner } from './byte-scanner.ts';
 import type { Child } from './child.ts';
+import { Keyboard } from './keyboard.ts';
 import { MarkPattern } from './marks.ts';
 import { Runs } from './runs.ts';
 import { Sentinel } from './sentinel.ts';
@@ -27,9 +28,11 @@ export class Terminal {
   private readonly scanner: ByteScanner;
   private readonly runs: Runs;
   private over = false;
+  readonly keyboard: Keyboard;
 
   constructor({ clock, journal, child, nonce, write }: TerminalOptions) {
     this.journal = journal;
+    this.keyboard = new Keyboard(clock);
     this.scanner = new ByteScanner((bytes) => this.printed(bytes));
     this.runs = new Runs({
       clock,
@@ -68,7 +71,8 @@ export class Terminal {
     return this.note({ note: 'mark', label } satisfies MarkNote);
   }
 
-  run(request: Params<'run'>, signal: AbortSignal | undefined): Promise<RunResult> {
+  async run(request: Params<'run'>, signal: AbortSignal | undefined): Promise<RunResult> {
+    this.keyboard.admit(request.holder);
     return this.runs.run(request, signal);
   }
 

@@ -53,6 +53,12 @@ export const errors = {
     'Start it with stdin "pipe" or as a terminal, and write before closing stdin.',
   ),
   not_a_terminal: row(409, REFUSED, 4, 'Only a process started with streams "pty" has a size.'),
+  keyboard_held: later(
+    409,
+    REFUSED,
+    4,
+    'Wait until it is given back, or ask whoever holds it; reading goes on.',
+  ),
   program_not_found: row(
     422,
     FAILED,

@@ -158,6 +158,7 @@ export interface Results {
   run: RunResult;
   runWait: RunResult;
   mark: { readonly seq: number };
+  keyboard: Record<string, never>;
   wait: WaitResult;
   ports: { readonly ports: readonly ListeningPort[] };
   remove: Record<string, never>;

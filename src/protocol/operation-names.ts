@@ -14,6 +14,7 @@ export const operationNames = [
   'run',
   'runWait',
   'mark',
+  'keyboard',
   'wait',
   'ports',
   'remove',

@@ -155,6 +155,8 @@ export const operations = {
     /** How it was meant, for the record: typed text, a paste, or keys by their names. */
     as: v.optional(v.picklist(['text', 'paste', 'keys'])),
     keys: v.optional(v.pipe(v.array(shortText), v.maxLength(10_000))),
+    /** Who types, when the keyboard of a terminal is held. */
+    holder: v.optional(shortText),
   }),
   resize: v.object({ ...target, size }),
   signal: v.object({
@@ -177,6 +179,13 @@ export const operations = {
     /** How long to wait; the command goes on afterwards. */
     timeoutMs: v.optional(milliseconds),
     completion: v.optional(completion),
+    holder: v.optional(shortText),
+  }),
+  /** Holds the keyboard of a terminal: until the time is over nobody else types. 0 gives it back. */
+  keyboard: v.object({
+    ...target,
+    holder: shortText,
+    forMs: v.pipe(milliseconds, v.maxValue(600_000)),
   }),
   runWait: v.object({ ...target, run: v.string(), timeoutMs: v.optional(milliseconds) }),
   mark: v.object({ ...target, label: v.pipe(text, v.maxLength(4096)) }),

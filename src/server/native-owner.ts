@@ -17,7 +17,11 @@ const API_OWNER: Owner = 'api';
 /** Printable; no comma, because Node joins a header that is sent twice with one. */
 const OWNER = /^[\x20-\x2b\x2d-\x7e]{1,256}$/;
 
-export function nativeOwner({ caller, request, query }: Exchange): NativeOwner {
+export function nativeOwner({
+  caller,
+  request,
+  query,
+}: Pick<Exchange, 'caller' | 'request' | 'query'>): NativeOwner {
   const named = namedOwner(request.headers['holdfast-owner'], query.get('owner'));
   if (!caller.admin) {
     if (named !== undefined && named !== caller.owner)

@@ -21,6 +21,7 @@ import { openApi } from './openapi.ts';
 import type { Exchange, Route } from './router.ts';
 import { HEARTBEAT_MS } from './sse.ts';
 import type { StartRate } from './start-rate.ts';
+import { attachRow } from './terminals/attach.ts';
 import { terminalCalls, type TerminalCallOptions } from './terminals/terminal-calls.ts';
 
 export interface NativeOptions extends TerminalCallOptions {
@@ -42,7 +43,9 @@ export function nativeRoutes(options: NativeOptions): Route[] {
   return Object.entries<NativeOperation>(nativeOperations).map(([name, operation]) => {
     const call = calls[name as NativeName] as (call: NativeCall<NativeName>) => Promise<unknown>;
     const { method, path } = operation;
-    return { method, path, handler: async (exchange) => call(parseCall(exchange, operation)) };
+    const handler = async (exchange: Exchange) => call(parseCall(exchange, operation));
+    const socket = name === 'attachTerminal' ? attachRow(options) : undefined;
+    return { method, path, handler, ...(socket && { socket }) };
   });
 }
 

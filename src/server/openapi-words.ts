@@ -77,6 +77,7 @@ export const fieldWords: Readonly<Record<string, string>> = {
   cells: 'true: every cell with its colours and attributes.',
   at: 'The screen as it was behind this event.',
   theme: 'dark or light.',
+  readOnly: 'true: nothing can be typed through it.',
   speed: 'So many times as fast.',
   idleLimitMs: 'Longer pauses are cut to this.',
   scale: '1 to 4: pixels in place of one.',

@@ -63,8 +63,9 @@ export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
 
 /** Asking twice is the same as asking once. */
 function repeatable(name: OperationName, params: unknown): boolean {
-  const given = params as { key?: unknown; id?: unknown; writeId?: unknown };
+  const given = params as { key?: unknown; id?: unknown; writeId?: unknown; run?: unknown };
   if (name === 'start') return given.key !== undefined || given.id !== undefined;
   if (name === 'write') return given.writeId !== undefined;
-  return name !== 'signal' && name !== 'remove';
+  if (name === 'run') return given.run !== undefined;
+  return name !== 'signal' && name !== 'remove' && name !== 'mark';
 }

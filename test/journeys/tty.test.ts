@@ -62,7 +62,7 @@ let tty: (...args: string[]) => Promise<Told>;
 const result = async <T = Record<string, unknown>>(...args: string[]): Promise<T> => {
   const told = await tty(...args, '--json');
   if (!told.envelope?.ok) throw new Error(`${args.join(' ')}: ${told.stdout}${told.stderr}`);
-  return told.envelope.result as T;
+  return told.envelope.result;
 };
 const create = async (...args: string[]): Promise<string> =>
   (

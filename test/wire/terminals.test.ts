@@ -1,4 +1,5 @@
 // The native dialect's terminals, over a real server and keeper. Every JSON answer is held against the description.
+import { WebSocket } from 'ws';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ProcessInfo } from '../../src/protocol/process.ts';
 import { terminalOperations } from '../../src/server/terminals/terminal-operations.ts';
@@ -191,9 +192,101 @@ describe('native terminals', () => {
     expect((await other.get('/v1/terminals')).json).toMatchObject({ total: 0 });
   });
 
+  it('[TM40] over a WebSocket: the screen, the output behind it, keys; cut off, it goes on without a hole', async () => {
+    const id = await open();
+    await run(id, 'echo before');
+    const first = new Attachment(served, id, '');
+    expect(await first.hello()).toMatchObject({
+      screen: expect.stringContaining('before') as string,
+    });
+    first.socket.send(Buffer.from('for i in $(seq 1 2000); do echo line$i; done; echo al""most\r'));
+    await first.until((text) => text.includes('almost'), 2000);
+    first.socket.terminate();
+    const second = new Attachment(served, id, `?after=${first.last}`);
+    await second.hello();
+    second.socket.send(JSON.stringify({ type: 'resize', cols: 70, rows: 20 }));
+    second.socket.send(
+      JSON.stringify({ type: 'keys', keys: ['C-u', 'e', 'x', 'i', 't', 'Enter'] }),
+    );
+    const end = await second.ended;
+    expect(end).toMatchObject({ type: 'end', state: 'closed' });
+    const whole = await client.get(`/v1/processes/${id}/bytes`);
+    const seen = Buffer.concat([first.output, second.output]).toString();
+    expect(whole.bytes.toString().endsWith(seen)).toBe(true);
+    expect(seen).toContain('line2000');
+    expect((await client.get(`/v1/terminals/${id}`)).json).toMatchObject({
+      size: { cols: 70, rows: 20 },
+    });
+  });
+
+  it('[TM40] a read-only one types nothing, and a foreign or plain request is refused', async () => {
+    const id = await open();
+    const looking = new Attachment(served, id, '?readOnly=true');
+    await looking.hello();
+    looking.socket.send(Buffer.from('echo no\r'));
+    expect(await looking.problem).toMatchObject({ error: { code: 'forbidden' } });
+    looking.socket.terminate();
+    const foreign = new Attachment(served, 'nobody', '');
+    expect(await foreign.problem).toMatchObject({ error: { code: 'not_found' } });
+    expect((await client.get(`/v1/terminals/${id}/attach`)).status).toBe(400);
+  });
+
   it('[TM24] every operation that answers JSON was answered here as its description says', () => {
     const rows = Object.entries(terminalOperations).filter(([, row]) => 'answer' in row);
     expect(rows.map(([name]) => name).filter((name) => !answered.has(name))).toEqual([]);
     expect(served.reports).toEqual([]);
   });
 });
+
+/** One WebSocket on a terminal, and what came through it. */
+class Attachment {
+  readonly socket: WebSocket;
+  output = Buffer.alloc(0);
+  /** The last event that was taken in whole. */
+  last = 0;
+  readonly ended: Promise<unknown>;
+  readonly problem: Promise<unknown>;
+  private readonly greeted: Promise<{ seq: number }>;
+  private wake = (): void => undefined;
+
+  constructor({ port, token }: Served, id: string, query: string) {
+    this.socket = new WebSocket(`ws://127.0.0.1:${port}/v1/terminals/${id}/attach${query}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const said = (type: string): Promise<never> =>
+      new Promise((resolve) => {
+        this.socket.on('message', (data: Buffer, binary) => {
+          if (binary) return;
+          const message = JSON.parse(data.toString()) as { type: string };
+          if (message.type === type) resolve(message as never);
+        });
+      });
+    this.greeted = said('hello');
+    this.ended = said('end');
+    this.problem = said('problem');
+    this.socket.on('message', (data: Buffer, binary) => this.received(data, binary));
+  }
+
+  async hello(): Promise<unknown> {
+    const hello = await this.greeted;
+    this.last = Math.max(this.last, hello.seq);
+    return hello;
+  }
+
+  /** Until it has printed what is wanted, or so many bytes. */
+  async until(enough: (text: string) => boolean, bytes: number): Promise<void> {
+    while (this.output.length < bytes && !enough(this.output.toString()))
+      await new Promise<void>((resolve) => (this.wake = resolve));
+  }
+
+  private received(data: Buffer, binary: boolean): void {
+    if (binary) {
+      this.output = Buffer.concat([this.output, data.subarray(8)]);
+      this.last = data.readUIntLE(0, 6);
+    } else {
+      const { event } = JSON.parse(data.toString()) as { event?: { seq: number } };
+      if (event) this.last = event.seq;
+    }
+    this.wake();
+  }
+}

@@ -55,7 +55,7 @@ export class TtyCall {
     );
     try {
       const parsed = parseArgs({ args: [...args], options, allowPositionals: true });
-      this.values = parsed.values as Values;
+      this.values = parsed.values;
       this.words = parsed.positionals;
     } catch (error) {
       const [sentence = ''] = (error instanceof Error ? error.message : '').split(/[.\n]/);

@@ -18,7 +18,7 @@ export type BatchStep =
     }
   | { readonly kind: 'wait'; readonly condition: ScreenCondition; readonly timeoutMs: number };
 
-export interface StepRecord {
+interface StepRecord {
   readonly index: number;
   readonly kind: BatchStep['kind'];
   readonly status: 'completed' | 'failed' | 'not-run' | 'interrupted';
@@ -140,8 +140,8 @@ function keys(value: unknown): string[] {
   const names = Array.isArray(value) ? value : [];
   if (names.length === 0 || !names.every((name) => typeof name === 'string'))
     throw wrong('"sendKeys" must be a list of names of keys.');
-  checkKeys(names as string[]);
-  return names as string[];
+  checkKeys(names);
+  return names;
 }
 
 function wrong(problem: string): HoldfastError {

@@ -52,7 +52,9 @@ class PeerLog {
         return this.note(event.body);
       case 'exited':
         return { type: 'exit', payload: exitOf(event.body.outcome) };
-      default:
+      case 'started':
+      case 'closed':
+      case 'gap':
         return undefined;
     }
   }

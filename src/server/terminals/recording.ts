@@ -13,7 +13,7 @@ export const recordingFormats = [
   'webm',
   'mp4',
 ] as const;
-export type RecordingFormat = (typeof recordingFormats)[number];
+type RecordingFormat = (typeof recordingFormats)[number];
 
 export interface RecordingRequest {
   readonly format: RecordingFormat;

@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import { stripAnsi } from '../../base/ansi.ts';
 import type { Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type HostApi } from '../../protocol/host-api.ts';
 import type { RunResult } from '../../protocol/run.ts';
 import type { Pictures } from '../../screen/pictures.ts';
@@ -63,14 +64,12 @@ export function terminalCalls(options: TerminalCallOptions) {
       const reach = body.reach ?? (body.signal === 'terminate' ? 'all' : 'foreground');
       return host.signal(owner.sees, { id, ...body, by, reach });
     },
-    ...lookCalls(options, open),
+    ...lookCalls(open),
+    ...pictureCalls(options, open),
   } satisfies Partial<Calls>;
 }
 
-function lookCalls(
-  { terminals, clock }: TerminalCallOptions,
-  open: (target: Target) => Promise<TerminalSession>,
-) {
+function lookCalls(open: (target: Target) => Promise<TerminalSession>) {
   return {
     terminalInput: async (call) => {
       const { text, base64, paste, keys, writeId } = call.body;
@@ -109,6 +108,24 @@ function lookCalls(
         ? textSnapshot(session.id, shot)
         : structuredSnapshot(session.id, shot, { scrollback, cells });
     },
+    attachTerminal: () =>
+      Promise.reject(
+        new HoldfastError('invalid_input', 'Ask for a WebSocket: "Upgrade: websocket".'),
+      ),
+    batchTerminal: async (call) => {
+      const steps = parseBatch(call.body.steps);
+      const session = await open(call);
+      const keepGoing = call.body.keepGoing ?? false;
+      return runBatch(session, steps, { keepGoing, signal: call.exchange.gone });
+    },
+  } satisfies Partial<Calls>;
+}
+
+function pictureCalls(
+  { terminals, clock }: TerminalCallOptions,
+  open: (target: Target) => Promise<TerminalSession>,
+) {
+  return {
     screenshotTerminal: async (call) => {
       const { format = 'png', at, owner: _owner, ...options } = call.query;
       const session = await open(call);
@@ -122,12 +139,6 @@ function lookCalls(
       const request = { format, ...given(options), signal: call.exchange.gone };
       const { media, bytes } = await recordTerminal(session, request, clock);
       send(call.exchange.response, media, bytes);
-    },
-    batchTerminal: async (call) => {
-      const steps = parseBatch(call.body.steps);
-      const session = await open(call);
-      const keepGoing = call.body.keepGoing ?? false;
-      return runBatch(session, steps, { keepGoing, signal: call.exchange.gone });
     },
   } satisfies Partial<Calls>;
 }

@@ -196,6 +196,15 @@ export const terminalOperations = {
     }),
     media: 'application/x-asciicast',
   },
+  attachTerminal: {
+    method: 'GET',
+    path: '/v1/terminals/:id/attach',
+    summary: 'Attach to a terminal, over a WebSocket',
+    about:
+      'A GET that asks to become a WebSocket. Without "after" the first message shows the screen; with it everything behind that event follows. Binary messages from the server are the number of an event (8 bytes, little-endian) and output; texts are JSON: hello, event, missed, problem, end. Binary messages to the server are typed; texts are JSON: keys, paste, resize, signal. Any other GET is refused.',
+    query: query({ after: v.optional(count), readOnly: v.optional(v.boolean()) }),
+    media: 'application/octet-stream',
+  },
   batchTerminal: {
     method: 'POST',
     path: '/v1/terminals/:id/batch',
