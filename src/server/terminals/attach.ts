@@ -134,7 +134,7 @@ class Attached {
         await this.session.keys(strings(said['keys']));
         return;
       case 'paste':
-        await this.session.paste(String(said['text'] ?? ''));
+        await this.session.paste(typeof said['text'] === 'string' ? said['text'] : '');
         return;
       case 'resize':
         await this.host.resize(owner, {

@@ -2,6 +2,7 @@
 // process and its journal are the host's; the screen is a view that is opened when somebody looks.
 
 import { HoldfastError } from '../../protocol/errors.ts';
+import type { ProcessEvent } from '../../protocol/event.ts';
 import type { HostApi, Owner, Results } from '../../protocol/host-api.ts';
 import type { Params } from '../../protocol/operations.ts';
 import type { ProcessInfo, TerminalSize } from '../../protocol/process.ts';
@@ -37,6 +38,7 @@ interface Opened {
   readonly screen: Screen;
 }
 
+const PAGE_BYTES = 1024 * 1024;
 /** One long poll of whoever follows. */
 const FOLLOW_MS = 25_000;
 /** A screen that nobody looks at is brought forward when it is this far behind: so no look takes long. */
@@ -197,21 +199,24 @@ export class TerminalSession {
 
   private async follow(): Promise<void> {
     const queries = new QueryWatch();
+    /** Read and not taken in: not much, so that it need not be read again. */
+    const waiting: ProcessEvent[] = [];
     let behind = 0;
     const { signal } = this.stop;
     try {
       for (let after = await this.begin(); this.watchers > 0 || this.options.answers;) {
         const page = await this.host.read(
           this.owner,
-          { id: this.id, after, waitMs: FOLLOW_MS },
+          { id: this.id, after, maxBytes: PAGE_BYTES, waitMs: FOLLOW_MS },
           signal,
         );
         const events = Array.from(decodeRecords(page.records));
         const asked = events.some((event) => event.kind === 'output' && queries.asks(event.data));
-        for (const event of events) if (event.kind === 'output') behind += event.data.length;
+        waiting.push(...events);
+        behind += page.records.length;
         if (this.watchers > 0 || asked || behind > BEHIND_BYTES) {
           behind = 0;
-          await (await this.opened)?.screen.feed(events, { live: true });
+          await (await this.opened)?.screen.feed(waiting.splice(0), { live: true });
         }
         after = page.nextAfter;
         this.reading.at(after);
