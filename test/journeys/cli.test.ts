@@ -130,7 +130,9 @@ describe('run', () => {
   });
 
   it('[C5] sends Ctrl-C on to the process, and ends as the process ends', async () => {
-    const running = place.start('run', 'trap "echo interrupted; exit 7" INT; echo up; sleep 60');
+    // A shell runs its trap between commands: a signal that comes just before `sleep 60` would wait for it.
+    const naps = 'while :; do sleep 0.05; done';
+    const running = place.start('run', `trap "echo interrupted; exit 7" INT; echo up; ${naps}`);
     await running.until('stdout', 'up');
     running.child.kill('SIGINT');
     expect(await running.ended).toMatchObject({ code: 7, stdout: 'up\ninterrupted\n' });
@@ -161,7 +163,7 @@ describe('run', () => {
       'run',
       '--name',
       'stubborn',
-      'trap "echo no" INT; echo up; while :; do sleep 60; done',
+      'trap "echo no" INT; echo up; while :; do sleep 0.05; done',
     );
     await running.until('stdout', 'up');
     running.child.kill('SIGINT');
