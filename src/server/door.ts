@@ -73,15 +73,24 @@ export function createDoor(options: DoorOptions): Server {
   server.timeout = 0;
   const strangers = new Strangers(systemClock, options.strangers);
   server.on('connection', (socket) => strangers.came(socket));
-  const answered = (request: IncomingMessage, response: ServerResponse): void =>
+  const unanswered = new WeakMap<Duplex, number>();
+  const count = (socket: Duplex, more: number): void =>
+    void unanswered.set(socket, (unanswered.get(socket) ?? 0) + more);
+  const answered = (request: IncomingMessage, response: ServerResponse): void => {
+    const { socket } = request;
+    count(socket, 1);
+    response.once('close', () => count(socket, -1));
     void answer(request, response, { ...options, strangers });
+  };
   server.on('request', answered);
   // Otherwise Node would ask for the body before the gate has looked.
   server.on('checkContinue', answered);
   // Node hands such a connection over whole. It gets an answer like any other, by the same way and through the same gate.
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     server.upgraded(socket);
-    void answer(request, responseOn(socket, request), { ...options, strangers }, head);
+    // Nobody may change the protocol of a connection on which an answer is still due: there is no way to send both.
+    if ((unanswered.get(socket) ?? 0) > 0) socket.destroy();
+    else void answer(request, responseOn(socket, request), { ...options, strangers }, head);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable) return;

@@ -5,6 +5,7 @@ import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { serve, type Served } from '../support/coder-client.ts';
+import { RawConnection } from '../support/raw-http.ts';
 import { CodexClient, ENV, text } from '../support/codex-client.ts';
 import { temporaryFolder } from '../support/hosts.ts';
 
@@ -194,6 +195,24 @@ describe('the envelope', () => {
     expect(await status(`http://127.0.0.1:${served.port}/v1/processes?token=${served.token}`)).toBe(
       401,
     );
+  });
+
+  it('[CX4] a request to upgrade behind one that is not answered yet ends the connection, and nothing else', async () => {
+    const host = `Host: 127.0.0.1:${served.port}\r\nAuthorization: Bearer ${served.token}`;
+    const body = JSON.stringify({ waits: [{ id: 'nobody', for: [{ kind: 'exit' }] }] });
+    const connection = new RawConnection(served.port);
+    const first = await connection.ask(
+      `GET /v1/completions?waitMs=600000&subscriber=late HTTP/1.1\r\n${host}\r\n\r\n` +
+        `GET /codex HTTP/1.1\r\n${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
+    );
+    expect(first.status).toBe(0);
+    const again = await connection.ask(
+      `POST /v1/wait HTTP/1.1\r\n${host}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    expect(again.status).toBe(404);
+    connection.close();
   });
 
   it('[CX4] a session of one token is unknown to another', async () => {
