@@ -25,8 +25,9 @@ export interface StartSurroundings extends Surroundings {
 
 /** Where programs are looked for when the child has no PATH: what shells fall back to. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
-/** The shell's one name on every Unix, as system(3) has it: not whatever PATH calls "sh". */
+/** Where the shell lies on every Unix; not looked for when PATH leads there. */
 const SHELL = '/bin/sh';
+const SHELL_FOLDER = /(?:^|:)(?:\/usr)?\/bin(?::|$)/;
 const DEFAULT_SIZE = { cols: 80, rows: 24 };
 
 export function launchPlan(
@@ -43,10 +44,11 @@ export function launchPlan(
     });
   }
   const streams = spec.streams ?? 'merged';
+  const path = env.get('PATH') ?? DEFAULT_PATH;
   const file =
-    spec.command === undefined
-      ? findProgram(argv[0] ?? '', cwd, env.get('PATH') ?? DEFAULT_PATH)
-      : SHELL;
+    spec.command !== undefined && SHELL_FOLDER.test(path)
+      ? SHELL
+      : findProgram(argv[0] ?? '', cwd, path);
   const marked =
     streams === 'pty' && spec.marks === true ? surroundings.shells?.apply(argv, env) : undefined;
   return {

@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Api } from '../../src/client/api.ts';
@@ -320,6 +321,8 @@ describe('execute', () => {
         const { processes } = await api.list({ state: 'running' });
         const found = processes.find(({ command }) => command === ready);
         if (found && existsSync(join(folder, 'ready'))) return found.id;
+        // Answers of a host that is near come in the same turn: others must have theirs.
+        await nextTurn();
       }
     };
     const interrupt = new AbortController();

@@ -183,6 +183,7 @@ describe('start', () => {
       [{ command: 'true', workdir: file }, /not a directory/],
       [{ command: 'a\0b' }, /NUL/],
       [{ command: 'true', env: { A: 'b\0' } }, /NUL/],
+      [{ command: 'true', env: { PATH: '/nowhere' } }, /"sh" is in no folder of its PATH/],
       [{ command: `: ${'x'.repeat(140_000)}` }, /too long|131/],
     ] as const;
     for (const [body, reason] of cases) {
