@@ -49,7 +49,7 @@ const shells: Readonly<Record<string, Shell>> = {
 
 describeHosts((make) => {
   for (const [name, shell] of Object.entries(shells)) {
-    describe.skipIf(!existsSync(shell.path))(`${name}`, () => {
+    describe.skipIf(!existsSync(shell.path))(`in ${name}`, () => {
       async function open(): Promise<{ api: HostApi; id: string; run: Run }> {
         const api = await make();
         const home = temporaryFolder();
