@@ -1,8 +1,9 @@
 // What agent-tty checks or does wrong, and what is not in tty.test.ts: sessions that end by themselves, that are lost,
 // that are many, that have long been used. The numbers in brackets are its checks (1–40) and defects (D1–D24).
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { main, shim, startTty, type Told } from '../support/tty-commands.ts';
@@ -110,7 +111,8 @@ describe('sessions', () => {
     for (const seen of [text, records]) {
       expect(seen).toContain('by-marks');
       expect(seen).toContain('by-sentinel');
-      expect(seen).not.toMatch(/133;[A-Z]|\\137|\\u001b_|\x1b_|holdfast_|exit \$s/);
+      expect(seen).not.toMatch(/133;[A-Z]|\\137|\\u001b_|holdfast_|exit \$s/);
+      expect(seen).not.toContain('\x1b_');
     }
     await shared.result('destroy', id, '--force');
   });
@@ -164,7 +166,7 @@ describe('sessions', () => {
     expect(await lost.result('list', '--all')).toEqual({ sessions: [] });
   });
 
-  it('[TM47] (34) gc spares the living, the recent and the found, and one that cannot go keeps no other', async () => {
+  it('[TM47] (34) gc spares the living, the recent and those that were not lost', async () => {
     const swept = place();
     const living = await swept.create('--', 'cat');
     const [one, two] = [
@@ -193,6 +195,33 @@ describe('sessions', () => {
       sessions: [{ sessionId: living, status: 'running' }],
     });
   });
+
+  it.runIf(process.getuid?.() === 0)(
+    '[TM47] (34) what cannot be removed is told, keeps no other, and goes the next time',
+    async () => {
+      const swept = place();
+      const [stuck, other] = [await swept.create('--', 'true'), await swept.create('--', 'true')];
+      for (const id of [stuck, other]) await swept.result('wait', id, '--exit');
+      const { artifactPath } = await swept.result<{ artifactPath: string }>('screenshot', stuck);
+      const busy = dirname(artifactPath);
+      execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', busy]);
+      try {
+        expect(await swept.result('gc')).toMatchObject({
+          homes: [
+            {
+              removedSessions: [other],
+              skippedSessions: [
+                { sessionId: stuck, reason: expect.stringContaining('EBUSY') as string },
+              ],
+            },
+          ],
+        });
+      } finally {
+        execFileSync('umount', [busy]);
+      }
+      expect(await swept.result('gc')).toMatchObject({ homes: [{ removedSessions: [stuck] }] });
+    },
+  );
 
   it('[TM48] (35, D23) every user has a private home of their own: nobody locks out another', async () => {
     const users = [temporaryFolder(), temporaryFolder()];
