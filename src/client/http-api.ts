@@ -119,6 +119,7 @@ function httpTerminals(wire: HttpWire): TerminalApi {
       wire.ask({ method: 'POST', path: at(id, '/mark'), body, once: true }),
     waitForScreen: (id, body, signal) =>
       wire.ask({ method: 'POST', path: at(id, '/wait'), body, signal }),
+    close: (id) => wire.ask({ method: 'DELETE', path: at(id), once: true }),
     snapshot: (id, query) =>
       wire.ask({ method: 'GET', path: at(id, '/snapshot'), query: { format: 'text', ...query } }),
     screenshot: (id, query) =>

@@ -46,6 +46,7 @@ function nearTerminals(host: HostApi, owner: Owner): TerminalApi {
       return host.write(owner, { id, data, as: 'text', writeId });
     },
     mark: (params) => host.mark(owner, params),
+    close: (id) => host.remove(owner, { id, force: true }),
     waitForScreen: unseen,
     snapshot: unseen,
     screenshot: unseen,

@@ -86,6 +86,8 @@ export interface TerminalApi {
   mark(params: Params<'mark'>): Promise<Results['mark']>;
   waitForScreen(id: string, wait: ScreenWaitSpec, signal?: AbortSignal): Promise<ScreenWaited>;
   snapshot(id: string, query: SnapshotQuery): Promise<ScreenText>;
+  /** Ends it and everything in it, and forgets it. */
+  close(id: string): Promise<Results['remove']>;
   screenshot(id: string, query: ScreenshotQuery): Promise<Buffer>;
   recording(
     id: string,

@@ -136,7 +136,7 @@ describe('a sentinel in the output', () => {
       .replace(new RegExp(`.{${width}}(?=.)`, 'g'), (part) => `${part} \r`)
       .replace('printf', 'pri\x1b[Kntf');
 
-  it('[TM2] and its echo are taken out wherever they are cut, and nothing else is', () => {
+  it('[TM2] (20) and its echo are taken out wherever they are cut, and nothing else is', () => {
     assertProperty(
       property(
         array(nat(), { maxLength: 10 }),

@@ -4,6 +4,8 @@
 //   ESC ] 133 ; D ; NONCE ; STATUS ; CWD BEL   the command before has ended, a prompt follows
 //   ESC ] 133 ; B ; NONCE BEL                  the prompt is complete: a command can be typed
 //   ESC ] 133 ; C ; NONCE BEL                  a command begins: what follows is its output
+//   ESC ] 133 ; C ; NONCE ; early BEL          the same, but the shell still sets up the terminal: see preamble.ts
+//   ESC ] 133 ; E ; NONCE BEL                  its output ends; what follows until D is the shell's own
 //   ESC ] 133 ; P ; NONCE BEL                  the shell asks for the rest of a command
 
 import { findStart, type Pattern } from './byte-scanner.ts';
@@ -11,7 +13,8 @@ import { findStart, type Pattern } from './byte-scanner.ts';
 export type Mark =
   | { readonly kind: 'end'; readonly status: number; readonly cwd?: string }
   | { readonly kind: 'ready' }
-  | { readonly kind: 'begin' }
+  | { readonly kind: 'begin'; readonly early?: true }
+  | { readonly kind: 'over' }
   | { readonly kind: 'more' };
 
 const START = Buffer.from('\x1b]133;');
@@ -19,7 +22,7 @@ const BEL = 7;
 const SEMICOLON = 0x3b;
 /** A path is at most 4096 bytes. What is longer is no mark of ours. */
 const MAX_BYTES = 4096 + 128;
-const letters = { D: 'end', B: 'ready', C: 'begin', P: 'more' } as const;
+const letters = { D: 'end', B: 'ready', C: 'begin', E: 'over', P: 'more' } as const;
 
 export class MarkPattern implements Pattern {
   private readonly nonce: Buffer;
@@ -55,6 +58,10 @@ export class MarkPattern implements Pattern {
   found(bytes: Buffer): void {
     const letter = String.fromCharCode(bytes[START.length] ?? 0) as keyof typeof letters;
     const kind = letters[letter];
+    if (kind === 'begin') {
+      this.told({ kind, ...(bytes.includes(';early') && { early: true }) });
+      return;
+    }
     if (kind !== 'end') {
       this.told({ kind });
       return;

@@ -1,6 +1,7 @@
 // One run, as far as it has come: typed, printing, ended; and who waits for it.
 
 import type { RunFinishedNote, RunResult, RunCompletion } from '../protocol/run.ts';
+import { Preamble } from './preamble.ts';
 import type { Sentinel } from './sentinel.ts';
 
 export interface RunFacts {
@@ -36,7 +37,9 @@ export class OneRun {
   private startedUs: number;
   private lastOutputUs: number;
   private outputFrom = 0;
+  private outputTo: number | undefined;
   private began = false;
+  private preamble: Preamble | undefined;
   private incomplete = false;
   private ended: EndFacts | undefined;
   private withSession = false;
@@ -67,11 +70,17 @@ export class OneRun {
   }
 
   /** The shell said so: exact. A command of several parts says it for each; the first counts. */
-  outputBegins(offset: number): void {
+  outputBegins(offset: number, early: boolean): void {
     if (this.began) return;
     this.began = true;
+    if (early) this.preamble = new Preamble();
     this.incomplete = false;
     this.outputFrom = offset;
+  }
+
+  /** The shell said so. A shell within this one may have said it before: the last counts. */
+  outputEnds(offset: number): void {
+    this.outputTo = offset;
   }
 
   asksForMore(offset: number): void {
@@ -80,11 +89,22 @@ export class OneRun {
   }
 
   get waitsForOutput(): boolean {
-    return !this.began && this.echoedLines > 0;
+    return this.preamble !== undefined || (!this.began && this.echoedLines > 0);
   }
 
   /** Bytes that have just been printed, the last of them at `offset`. */
   printed(bytes: Buffer, offset: number): void {
+    if (this.preamble) this.passPreamble(this.preamble, bytes);
+    else this.passEcho(bytes, offset);
+  }
+
+  private passPreamble(preamble: Preamble, bytes: Buffer): void {
+    const before = preamble.length;
+    if (!preamble.goesOn(bytes)) this.preamble = undefined;
+    this.outputFrom += preamble.length - before;
+  }
+
+  private passEcho(bytes: Buffer, offset: number): void {
     let at = -1;
     while (this.echoedLines > 0) {
       at = bytes.indexOf(LINE_FEED, at + 1);
@@ -109,12 +129,13 @@ export class OneRun {
     nowUs: number;
   }): EndFacts {
     const { status, cwd, offset, nowUs } = end;
+    const outputTo = this.outputTo ?? offset;
     this.ended = {
       exitCode: status,
       ...(cwd !== undefined && { cwd }),
       durationMs: Math.round((nowUs - this.startedUs) / 1000),
-      outputFrom: Math.min(this.outputFrom, offset),
-      outputTo: offset,
+      outputFrom: Math.min(this.outputFrom, outputTo),
+      outputTo,
     };
     return this.ended;
   }

@@ -273,7 +273,7 @@ describe('runs by marks', () => {
     });
   });
 
-  it('[TM8] an append or a write that fails rejects who waits, and the next run goes on', async () => {
+  it('[TM8] (21) an append or a write that fails rejects who waits, and the next run goes on', async () => {
     const bench = new Bench();
     bench.prompt();
     bench.refuseAppend = new Error('disk');
@@ -307,7 +307,7 @@ describe('runs by marks', () => {
     expect(await result).toMatchObject({ completed: false, incomplete: true });
   });
 
-  it('[TM10] an abort gives up the waiting and leaves the run', async () => {
+  it('[TM10] (37) an abort gives up the waiting and leaves the run', async () => {
     const bench = new Bench();
     bench.prompt();
     const controller = new AbortController();

@@ -184,7 +184,8 @@ export class Runs {
   mark(mark: Mark): void {
     this.cancelTimer?.();
     const { current } = this;
-    if (mark.kind === 'begin') current?.outputBegins(this.tools.offset());
+    if (mark.kind === 'begin') current?.outputBegins(this.tools.offset(), mark.early === true);
+    if (mark.kind === 'over') current?.outputEnds(this.tools.offset());
     if (mark.kind === 'more') current?.asksForMore(this.tools.offset());
     if (mark.kind === 'end') {
       this.current = undefined;

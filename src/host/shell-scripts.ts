@@ -88,6 +88,9 @@ if [[ -o interactive && -n $__holdfast_nonce ]]; then
     local __holdfast_status=$? b=$'%{\033]133;B;'$__holdfast_nonce$'\a%}' p=$'%{\033]133;P;'$__holdfast_nonce$'\a%}'
     [[ $PS1 == *"$b"* ]] || PS1+=$b
     [[ $PS2 == *"$p"* ]] || PS2+=$p
+    # Behind a command zsh first makes sure that the prompt gets a line of its own (PROMPT_SP), and only then comes to us.
+    local e=$'%{\033]133;E;'$__holdfast_nonce$'\a%}'
+    [[ \${PROMPT_EOL_MARK-} == *"$e"* ]] || typeset -g +x PROMPT_EOL_MARK=$e\${PROMPT_EOL_MARK-%B%S%#%s%b}
     # First and last again, whoever came between.
     precmd_functions=(__holdfast_precmd \${\${precmd_functions:#__holdfast_precmd}:#__holdfast_prompt} __holdfast_prompt)
     return $__holdfast_status
@@ -106,7 +109,11 @@ if set -q HOLDFAST_MARKS
     set -g __holdfast_nonce $HOLDFAST_MARKS
     set -e HOLDFAST_MARKS
     function __holdfast_begin --on-event fish_preexec
-        printf '\033]133;C;%s\a' $__holdfast_nonce
+        printf '\033]133;C;%s;early\a' $__holdfast_nonce
+    end
+    # Between this and the prompt fish makes sure that the prompt gets a line of its own.
+    function __holdfast_over --on-event fish_postexec
+        printf '\033]133;E;%s\a' $__holdfast_nonce
     end
     function __holdfast_end --on-event fish_prompt
         set -l before $status

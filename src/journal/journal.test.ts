@@ -3,6 +3,7 @@ import { FakeClock } from '../../test/support/fake-clock.ts';
 import { makeJournal, outputOf, readAll, reopen } from '../../test/support/journals.ts';
 import { MemoryDisk } from '../../test/support/memory-disk.ts';
 import { seeded } from '../../test/support/random.ts';
+import { decodeRecords } from '../protocol/record.ts';
 import { readPage, readRange } from './reader.ts';
 
 const started = { kind: 'started', body: { pid: 1 } } as const;
@@ -37,6 +38,20 @@ describe('journal', () => {
       data: Buffer.from([0xff, 0x00]),
       atUs: 5000,
     });
+  });
+
+  it('[J1] (36, D1 of agent-tty) goes on behind a quarter of a million events', async () => {
+    const { journal } = makeJournal();
+    for (let index = 0; index < 260_000; index += 1) {
+      journal.append({ kind: 'note', body: { index } });
+      if (index % 10_000 === 0) await journal.visible();
+    }
+    await journal.visible();
+    const { records, nextAfter } = await readPage(journal, { after: 259_990, maxBytes: 65_536 });
+    expect(nextAfter).toBe(260_000);
+    expect(Array.from(decodeRecords(records), ({ seq }) => seq)).toEqual(
+      Array.from({ length: 10 }, (_, index) => 259_991 + index),
+    );
   });
 
   it('[J2] joins output that arrives in one turn into one event, and never across streams or 64 KiB', async () => {

@@ -256,7 +256,7 @@ describe('what a terminal answers', () => {
     expect(answer('\x1b[>q')).toBe(`\x1bP>|holdfast(${VERSION})\x1b\\`);
   });
 
-  test('[SC4] in order, and once, wherever the question is cut', () => {
+  test('[SC4] (38) in order, and once, wherever the question is cut', () => {
     const asked = Buffer.from('\x1b]11;?\x1b\\\x1b[6n\x1b]10;?\x07\x1b[5n');
     const whole = answer(asked.toString());
     for (let cut = 0; cut <= asked.length; cut += 1) {

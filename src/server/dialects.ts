@@ -41,7 +41,17 @@ export async function openDialects(
     countStart: (caller) => startRate.take(caller),
   });
   const terminals = new Terminals(host, clock, home);
-  const mcp = mcpRoutes({ host, clock, startRate, defaultDirectory, heartbeatMs, report });
+  const shell = env['SHELL'] || '/bin/sh';
+  const mcp = mcpRoutes({
+    host,
+    clock,
+    terminals,
+    shell,
+    startRate,
+    defaultDirectory,
+    heartbeatMs,
+    report,
+  });
   const routes = [
     codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, startRate, defaultDirectory }),
@@ -50,7 +60,7 @@ export async function openDialects(
       host,
       metrics,
       terminals,
-      shell: env['SHELL'] || '/bin/sh',
+      shell,
       heartbeatMs,
       startRate,
       maxBodyBytes,

@@ -9,6 +9,8 @@ import { chatOf, chatOwner } from './chat.ts';
 import type { Caller } from './gate.ts';
 import { McpSessions } from './mcp-sessions.ts';
 import { nativeOwner } from './native-owner.ts';
+import { nearTerminals } from './terminals/near-terminals.ts';
+import type { TerminalCallOptions } from './terminals/terminal-calls.ts';
 import { writePaced } from './paced-write.ts';
 import type { Exchange, Route } from './router.ts';
 import type { StartRate } from './start-rate.ts';
@@ -16,6 +18,9 @@ import type { StartRate } from './start-rate.ts';
 export interface McpRouteOptions {
   readonly host: HostApi;
   readonly clock: Clock;
+  readonly terminals: TerminalCallOptions['terminals'];
+  /** The shell of whoever runs the server. */
+  readonly shell: string;
   readonly startRate: StartRate;
   readonly defaultDirectory?: string | undefined;
   /** How often a wait tells that it goes on. */
@@ -56,12 +61,20 @@ function sessionsFor(options: McpRouteOptions, caller: Caller): McpSessions {
     clock,
     serve: (owner, sessionId) => {
       const api = nearApi(host, owner);
+      const near = nearTerminals(options, owner);
       return createMcpServer({
         connection: {
           ...api,
           start: async (spec) => {
             startRate.take(caller);
             return api.start(spec);
+          },
+          terminals: {
+            ...near,
+            open: async (spec) => {
+              startRate.take(caller);
+              return near.open(spec);
+            },
           },
         },
         clock,

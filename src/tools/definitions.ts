@@ -77,6 +77,46 @@ const rows: Readonly<
       'Find lines in everything a process has printed, with context, however long the output is. Cheaper than reading it.',
     annotations: reads,
   },
+  terminal_open: {
+    title: 'Open a terminal',
+    description:
+      'Open a terminal with a shell that keeps its directory and variables, or with a full-screen program (editor, debugger, REPL, menu). For plain commands execute is simpler. Close it with terminal_close when you are done.',
+    annotations: { ...destroys, openWorldHint: true },
+  },
+  terminal_run: {
+    title: 'Run in a terminal',
+    description:
+      'Type a command at the shell of a terminal and wait for its end: answers with its own output, its exit code and the directory afterwards. A timeout ends nothing.',
+    annotations: { ...destroys, openWorldHint: true },
+  },
+  terminal_keys: {
+    title: 'Press keys',
+    description:
+      'Type a text, press keys, or both, in a terminal, and see the screen when it has come to rest. For editors, menus, REPLs, questions and passwords.',
+    annotations: { ...destroys, openWorldHint: true },
+  },
+  terminal_wait: {
+    title: 'Wait for a screen',
+    description:
+      'Wait until the screen of a terminal shows a text or a pattern, no longer shows it, or has come to rest; answers with the screen, also when the time is over. Instead of looking again and again.',
+    annotations: reads,
+  },
+  terminal_read: {
+    title: 'Read a screen',
+    description: 'The screen of a terminal as text, now or after its program has ended.',
+    annotations: reads,
+  },
+  terminal_screenshot: {
+    title: 'Picture of a screen',
+    description:
+      'The screen of a terminal as a picture, when colours and layout matter. Text is cheaper: terminal_read.',
+    annotations: reads,
+  },
+  terminal_close: {
+    title: 'Close a terminal',
+    description: 'End a terminal and everything that runs in it, and forget it.',
+    annotations: { ...destroys, idempotentHint: true },
+  },
 };
 
 export const toolDefinitions: readonly ToolDefinition[] = Object.entries(rows).map(

@@ -19,6 +19,12 @@ export const notes = {
   openStdin: 'It seems to wait for input: answer with process_write.',
   pipeline:
     'The exit code is that of the last part of the pipeline; the shell does not tell the others. With shell "bash" they are in pipeline_status.',
+  runGoesOn:
+    'Nothing was ended: it goes on. terminal_wait answers when it shows what you look for, terminal_keys ["C-c"] interrupts it.',
+  incomplete:
+    'The shell waits for the rest of the command: type it, or give up with terminal_keys ["C-c"].',
+  untold:
+    'What runs in this terminal does not tell the end of a command: see with terminal_read what it did.',
   endedAtOnce: 'It has ended already.',
 } as const;
 

@@ -1,6 +1,7 @@
 // What the tools take. The words on each field are what a model reads.
 
 import * as v from 'valibot';
+import { terminalInputs } from './terminal-inputs.ts';
 
 const text = (about: string) => v.pipe(v.string(), v.description(about));
 const some = (about: string) => v.pipe(v.string(), v.minLength(1), v.description(about));
@@ -97,6 +98,7 @@ export const toolInputs = {
     limit: v.optional(count(1, 200, 'Hits at most (default 20).')),
     offset: v.optional(count(0, LAST_BYTE, 'Begin at this byte of the output.')),
   }),
+  ...terminalInputs,
 } as const;
 
 export type ToolName = keyof typeof toolInputs;

@@ -1,6 +1,7 @@
 // What the tools answer. Fields that the peers' tools have keep their names and meanings; what is unknown is absent.
 
 import * as v from 'valibot';
+import { terminalOutputs } from './terminal-outputs.ts';
 
 const text = (about: string) => v.optional(v.pipe(v.string(), v.description(about)));
 const number = (about: string) => v.optional(v.pipe(v.number(), v.integer(), v.description(about)));
@@ -134,6 +135,7 @@ export const toolOutputs = {
     next_offset: number('There may be more hits from this byte on.'),
     error: text('What went wrong, in words.'),
   }),
+  ...terminalOutputs,
 } as const;
 
 export type ToolOutput<Name extends keyof typeof toolOutputs> = v.InferOutput<

@@ -13,6 +13,9 @@ import { processSearch } from './process-search.ts';
 import { processSignal } from './process-signal.ts';
 import { processWait } from './process-wait.ts';
 import { processWrite } from './process-write.ts';
+import { terminalKeys, terminalRead, terminalScreenshot, terminalWait } from './terminal-look.ts';
+import { terminalClose, terminalOpen } from './terminal-open.ts';
+import { terminalRun } from './terminal-run.ts';
 import { ToolError } from './tool-errors.ts';
 import { toolInputs, type ToolInput, type ToolName } from './tool-inputs.ts';
 import type { ToolOutput } from './tool-outputs.ts';
@@ -47,13 +50,20 @@ const tools: Tools = {
   process_wait: processWait,
   process_write: processWrite,
   process_search: processSearch,
+  terminal_open: terminalOpen,
+  terminal_run: terminalRun,
+  terminal_keys: terminalKeys,
+  terminal_wait: terminalWait,
+  terminal_read: terminalRead,
+  terminal_screenshot: terminalScreenshot,
+  terminal_close: terminalClose,
 };
 
 const DEFAULT_OUTPUT_BYTES = 32_768;
 const LEAST_OUTPUT_BYTES = 512;
 /** Well below the minute after which most clients give up on a call that says nothing. */
 const PROGRESS_EVERY_MS = 5000;
-const DURATIONS = ['timeout', 'wait_timeout', 'silence'];
+const DURATIONS = ['timeout', 'wait_timeout', 'silence', 'stable'];
 
 export class Toolbox {
   private readonly options: ToolboxOptions;

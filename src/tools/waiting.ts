@@ -56,7 +56,7 @@ export async function snapshot(room: ToolRoom, id: string): Promise<ProcessInfo>
 }
 
 /** Either way the caller no longer listens. */
-function givenUp({ signal, interrupt }: ToolCall): AbortSignal | undefined {
+export function givenUp({ signal, interrupt }: ToolCall): AbortSignal | undefined {
   if (signal && interrupt) return AbortSignal.any([signal, interrupt]);
   return signal ?? interrupt;
 }
@@ -83,6 +83,21 @@ export function pause(
     if (signal?.aborted === true) over();
     else signal?.addEventListener('abort', over, { once: true });
   });
+}
+
+/** While something else than the host's own wait takes its time. */
+export async function telling<T>(
+  room: ToolRoom,
+  ofMs: number,
+  call: ToolCall,
+  work: () => Promise<T>,
+): Promise<T> {
+  const stop = tellProgress(room, ofMs, call);
+  try {
+    return await work();
+  } finally {
+    stop();
+  }
 }
 
 function tellProgress(room: ToolRoom, ofMs: number, { progress }: ToolCall): () => void {

@@ -57,7 +57,7 @@ async function check(
 describe('damage', () => {
   for (const finished of [false, true]) {
     it(
-      `[J11] a journal ${finished ? 'finished' : 'unfinished'}, cut at every byte, serves a true beginning and reports the torn end`,
+      `[J11] (36, D3 of agent-tty) a journal ${finished ? 'finished' : 'unfinished'}, cut at every byte, serves a true beginning and reports the torn end`,
       { timeout: 900_000 },
       async () => {
         const { bytes, events } = await sample(finished);

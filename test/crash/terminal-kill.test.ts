@@ -41,7 +41,7 @@ async function screenAt(handle: TerminalHandle, count: number): Promise<string> 
 
 describe('the server is killed', () => {
   it(
-    '[TM30] again and again: the same terminals and screens as an undisturbed twin, and the run is answered',
+    '[TM30] (D22) again and again: the same terminals and screens as an undisturbed twin, and the run is answered',
     { timeout: 600_000 },
     async () => {
       const home = temporaryFolder();

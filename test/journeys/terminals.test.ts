@@ -91,7 +91,7 @@ describeHosts((make) => {
     });
   }
 
-  it('[TM16] no mark, nonce or sentinel is ever in the output', async () => {
+  it('[TM16] (19) no mark, nonce or sentinel is ever in the output', async () => {
     const api = await make();
     const id = await shell(api);
     await run(api, id, 'echo a');
@@ -181,7 +181,7 @@ describeHosts((make) => {
     expect(text).not.toContain('\\137');
   });
 
-  it('[TM13] in a program that is no shell the end of a run is unknown, and nothing is made up', async () => {
+  it('[TM13] (D8) in a program that is no shell the end of a run is unknown, and nothing is made up', async () => {
     const api = await make();
     const id = await startProcess(api, { argv: ['cat'], streams: 'pty', marks: true });
     const result = await run(api, id, 'hello');
@@ -190,7 +190,7 @@ describeHosts((make) => {
     expect(await outputText(api, id)).toContain('hello\r\nhello\r\n');
   });
 
-  it('[TM5] a run whose time is over goes on, its late end is recorded, and later output is whole', async () => {
+  it('[TM5] (20) a run whose time is over goes on, its late end is recorded, and later output is whole', async () => {
     const api = await make();
     const id = await shell(api);
     await settled(api, id);
@@ -206,7 +206,7 @@ describeHosts((make) => {
     expect(await outputText(api, id)).toContain('late 033137');
   });
 
-  it('[TM4] many runs at once are done one after the other and none crosses another', async () => {
+  it('[TM4] (20) many runs at once are done one after the other and none crosses another', async () => {
     const api = await make();
     const id = await shell(api);
     const results = await Promise.all(
@@ -268,7 +268,7 @@ describeHosts((make) => {
     expect(at(marked.seq)).toMatchObject({ kind: 'note', body: { note: 'mark', label: '' } });
   });
 
-  it('[TM22] an idle terminal ends by itself, and says why', async () => {
+  it('[TM22] (5) an idle terminal ends by itself, and says why', async () => {
     const api = await make();
     const id = await startProcess(api, { argv: ['cat'], streams: 'pty', idleTimeoutMs: 150 });
     const { process } = await waitFor(api, id, { kind: 'exit' });

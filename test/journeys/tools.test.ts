@@ -777,6 +777,13 @@ describe('the other tools', () => {
       'process_wait',
       'process_write',
       'process_search',
+      'terminal_open',
+      'terminal_run',
+      'terminal_keys',
+      'terminal_wait',
+      'terminal_read',
+      'terminal_screenshot',
+      'terminal_close',
     ]);
     expect(openAiTools().map((tool) => [tool.type, tool.function.name])).toEqual(
       names.map((name) => ['function', name]),

@@ -1,6 +1,5 @@
 // The `tty` commands as a script written for agent-tty meets them: envelopes, error codes, exit codes, and what it does
 // not do as agent-tty does. The numbers in brackets behind a rule are checks (1–40) and defects (D1–D24) of that peer.
-import { spawn } from 'node:child_process';
 import {
   mkdtempSync,
   mkdirSync,
@@ -12,48 +11,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { stopKeeper } from '../support/hosts.ts';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const shim = join(root, 'dist/cli/agent-tty.js');
-const main = join(root, 'dist/cli/main.js');
-
-interface Told {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly envelope: {
-    readonly ok: boolean;
-    readonly command: string;
-    readonly timestamp: string;
-    readonly result: never;
-    readonly error: {
-      code: string;
-      message: string;
-      retryable: boolean;
-      details: Record<string, unknown>;
-    };
-  };
-}
-
-function start(script: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Told> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [script, ...args], {
-      cwd: '/',
-      env: { ...process.env, ...env },
-    });
-    const out = { stdout: '', stderr: '' };
-    child.stdout.on('data', (chunk: Buffer) => (out.stdout += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => (out.stderr += chunk.toString()));
-    child.once('error', reject);
-    child.once('close', (code) => {
-      const envelope = (out.stdout.startsWith('{') ? JSON.parse(out.stdout) : undefined) as never;
-      resolve({ code, ...out, envelope });
-    });
-  });
-}
+import { main, shim, startTty as start, type Told } from '../support/tty-commands.ts';
 
 /** One home for the file: every test uses terminals of its own. */
 let folder: string;

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { systemClock } from '../../base/clock.ts';
 import type { Api } from '../../client/api.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Call, Command } from '../command.ts';
@@ -139,8 +140,20 @@ function embedded(owner: string, { env, cwd }: Caller): Place {
     connect: async () => {
       const { Host } = await import('../../host/host.ts');
       const { nearApi } = await import('../../client/near-api.ts');
+      const { nearTerminals } = await import('../../server/terminals/near-terminals.ts');
+      const { Terminals } = await import('../../server/terminals/terminals.ts');
       const surroundings = { env, cwd, home: homedir() };
-      return nearApi(await Host.open({ folder, surroundings }), owner);
+      const host = await Host.open({ folder, surroundings });
+      const terminals = new Terminals(host, systemClock, folder);
+      const shell = env['SHELL'] || '/bin/sh';
+      return {
+        ...nearApi(host, owner),
+        terminals: nearTerminals({ host, terminals, clock: systemClock, shell }, owner),
+        close: async () => {
+          await terminals.close();
+          await host.close();
+        },
+      };
     },
     forget: () => rmSync(folder, { recursive: true, force: true }),
   };

@@ -246,9 +246,10 @@ export const gc: TtyCommand = {
         skippedSessions.push({ sessionId: process.id, reason });
         continue;
       }
-      if (!call.flag('dry-run')) {
-        await (await call.host()).remove(process.owner, { id: process.id });
-        rmSync(terminalFolder(caller.home, process), { recursive: true, force: true });
+      const problem = call.flag('dry-run') ? undefined : await forget(call, process);
+      if (problem !== undefined) {
+        skippedSessions.push({ sessionId: process.id, reason: problem });
+        continue;
       }
       removedSessions.push(process.id);
       totalBytesFreed += process.bytes.retained;
@@ -274,6 +275,18 @@ export const gc: TtyCommand = {
     return { result, lines: removedSessions };
   },
 };
+
+/** What cannot be removed is told, and does not keep the others. */
+async function forget(call: TtyCall, process: ProcessInfo): Promise<string | undefined> {
+  try {
+    // What hangs on it goes first: a session that is still there can be collected again.
+    rmSync(terminalFolder(call.caller.home, process), { recursive: true, force: true });
+    await (await call.host()).remove(process.owner, { id: process.id });
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
 
 function whyKept(
   process: ProcessInfo,

@@ -143,7 +143,8 @@ function pictureCalls(
   } satisfies Partial<Calls>;
 }
 
-async function paint(
+/** As the format is asked for: its media type and its bytes. */
+export async function paint(
   format: 'png' | 'svg' | 'html',
   shot: Awaited<ReturnType<TerminalSession['snapshot']>>,
   options: Parameters<Pictures['png']>[1] & object,
@@ -176,7 +177,10 @@ function send(
   response.end(bytes);
 }
 
-async function withOutput(session: TerminalSession, result: RunResult): Promise<RunWithOutput> {
+export async function withOutput(
+  session: TerminalSession,
+  result: RunResult,
+): Promise<RunWithOutput> {
   const output = result.completion === 'marks' ? await session.runOutput(result) : undefined;
   if (!output) return result;
   return { ...result, output: stripAnsi(output.toString('utf8')).replaceAll('\r\n', '\n') };
