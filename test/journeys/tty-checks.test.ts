@@ -143,6 +143,7 @@ describe('sessions', () => {
   it('[TM46] (6, 27, D22) killed with its keeper a session has failed, says why, and is seen as it was', async () => {
     const lost = place();
     const id = await lost.create('--shell', '/bin/bash', '--env', 'PS1=$ ');
+    await lost.result('run', id, 'nohup sleep 1000 >/dev/null 2>&1 &');
     await lost.result('run', id, 'echo before the end');
     const { session } = await lost.inspect(id);
     process.kill(Number(session['hostPid']), 'SIGKILL');
@@ -162,6 +163,11 @@ describe('sessions', () => {
     // Nothing of the last screen is shown instead of what was asked wrongly.
     expect((await lost.tty('snapshot', id, '--format', 'none', '--json')).code).toBe(2);
     expect((await lost.tty('screenshot', id, '--profile', 'none', '--json')).code).toBe(2);
+    // Whoever heeds no hang-up is still there, and is ended on request.
+    expect(await lost.result('gc')).toMatchObject({
+      homes: [{ skippedSessions: [{ sessionId: id, reason: 'active' }] }],
+    });
+    expect(await lost.result('destroy', id)).toEqual({ sessionId: id, destroyed: true });
     expect(await lost.result('gc', '--stale-only')).toMatchObject({ removedSessionCount: 1 });
     expect(await lost.result('list', '--all')).toEqual({ sessions: [] });
   });
