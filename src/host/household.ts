@@ -27,6 +27,7 @@ import { Registry } from './registry.ts';
 import { Starter, type StartAnswer, type StarterOptions } from './starter.ts';
 import { ShellMarks } from './shell-marks.ts';
 import { sendSignal, type SignalRequest } from './termination.ts';
+import { endUntold } from './untold.ts';
 import { lastLines } from './views.ts';
 
 export interface HostOptions {
@@ -156,7 +157,9 @@ export class Household {
   /** Takes up what an earlier host left in the folder. */
   async recover(): Promise<void> {
     await this.feed.open();
-    for (const { process, wasLive } of recoverProcesses(this.starterOptions, this.report)) {
+    const { recovered, untold } = recoverProcesses(this.starterOptions, this.report);
+    await endUntold(untold);
+    for (const { process, wasLive } of recovered) {
       process.lighten();
       if (wasLive) await this.kin.restored(process);
       else process.settled = true;

@@ -14,18 +14,26 @@ import { factsOf, type Ending, type ProcessFacts } from './facts.ts';
 import { HeldProcess, type ProcessSetting } from './held-process.ts';
 import type { StarterOptions } from './starter.ts';
 
-export interface Recovered {
+export interface Recovery {
+  /** In the order in which they closed. */
+  readonly recovered: readonly Recovered[];
+  /** Of journals that nothing was written into: their start was answered to nobody. */
+  readonly untold: readonly string[];
+}
+
+interface Recovered {
   readonly process: HeldProcess;
   /** The keeper died while it was running or its streams were open: descendants may be alive. */
   readonly wasLive: boolean;
 }
 
-/** In the order in which they closed. A journal that cannot be read is reported and left alone; it stops nobody. */
+/** A journal that cannot be read is reported and left alone; it stops nobody. */
 export function recoverProcesses(
   options: StarterOptions,
   report: (message: string) => void,
-): Recovered[] {
+): Recovery {
   const recovered: Recovered[] = [];
+  const untold: string[] = [];
   for (const [id, numbers] of listJournals(options.folder)) {
     try {
       const found = openJournal({ disk: options.disk, folder: options.folder, id, numbers });
@@ -33,14 +41,18 @@ export function recoverProcesses(
         recovered.push({ process: finished(found, options), wasLive: false });
       else if (found.kind === 'unfinished')
         recovered.push({ process: lost(found, options, report), wasLive: true });
-      else for (const file of found.files) file.remove();
+      else {
+        untold.push(id);
+        for (const file of found.files) file.remove();
+      }
     } catch (error) {
       report(
         `journal ${id} cannot be opened: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
   }
-  return recovered.sort((a, b) => (a.process.closedAtMs ?? 0) - (b.process.closedAtMs ?? 0));
+  recovered.sort((a, b) => (a.process.closedAtMs ?? 0) - (b.process.closedAtMs ?? 0));
+  return { recovered, untold };
 }
 
 function finished(found: FinishedJournal, options: StarterOptions): HeldProcess {

@@ -1,7 +1,12 @@
 // kill -9 of the keeper while it writes: every record that a client was given is there afterwards, the same; nothing
 // torn is served; processes are lost, never running and never exit 0; their descendants can be ended.
 
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { randomId } from '../../src/base/ids.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import type { KeeperLink } from '../../src/keeper/link.ts';
 import type { ProcessEvent } from '../../src/protocol/event.ts';
@@ -63,6 +68,26 @@ describe('the keeper is killed', () => {
       expect(compared).toBeGreaterThan(CYCLES);
     },
   );
+
+  it('[X8] a program whose start was never recorded is ended by the next keeper, with its empty journal', async () => {
+    const home = temporaryFolder();
+    const serial = randomId();
+    const journals = join(home, 'journals');
+    mkdirSync(journals, { mode: 0o700 });
+    writeFileSync(join(journals, `${serial}.0001.hfj`), '', { mode: 0o600 });
+    const env = { ...process.env, HOLDFAST_PROCESS: serial };
+    const untold = spawn('sleep', ['600'], { env, detached: true, stdio: 'ignore' });
+    const bystander = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
+    onCleanup(() => void bystander.kill('SIGKILL'));
+    const ended = once(untold, 'exit');
+    await Promise.all([once(untold, 'spawn'), once(bystander, 'spawn')]);
+    const link = await keeperAt(home);
+    onCleanup(() => stopKeeper(home));
+    expect(await ended).toEqual([null, 'SIGKILL']);
+    expect(bystander.exitCode).toBe(null);
+    expect((await link.list(OWNER, {})).total).toBe(0);
+    expect(readdirSync(journals)).toEqual([]);
+  });
 
   it('[X3] what it had started is found by its mark and can be ended; finished processes and the feed are as before', async () => {
     const home = temporaryFolder();
