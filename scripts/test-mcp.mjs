@@ -122,7 +122,7 @@ async function inspector() {
     const ask = async (...args) =>
       JSON.parse((await run('mcp-inspector', '--cli', ...target, ...args)).text);
     const { tools } = await ask('--method', 'tools/list');
-    note(`inspector over ${name}: lists the tools`, tools.length === 7, `${tools.length} tools`);
+    note(`inspector over ${name}: lists the tools`, tools.length === 14, `${tools.length} tools`);
     const call = async (tool, ...given) => {
       const words = given.flatMap((each) => ['--tool-arg', each]);
       const { structuredContent: answer } = await ask(
@@ -152,6 +152,13 @@ async function inspector() {
     await call('process_output', `process_id=${id}`, 'wait_timeout=0s');
     await call('process_search', `process_id=${id}`, 'pattern=hi');
     await call('process_signal', `process_id=${id}`, 'signal=terminate');
+    const { terminal_id: at } = await call('terminal_open');
+    await call('terminal_run', `terminal_id=${at}`, 'command=echo in a terminal');
+    await call('terminal_keys', `terminal_id=${at}`, 'text=echo typed', 'keys=["Enter"]');
+    await call('terminal_wait', `terminal_id=${at}`, 'text=typed');
+    await call('terminal_read', `terminal_id=${at}`);
+    await call('terminal_screenshot', `terminal_id=${at}`);
+    await call('terminal_close', `terminal_id=${at}`);
     const { resources } = await ask('--method', 'resources/list');
     note(`inspector over ${name}: lists resources`, resources.length > 0, `${resources.length}`);
   }
