@@ -6,6 +6,7 @@ import { closeSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { errnoOf } from '../base/disk.ts';
 import { HoldfastError, type ErrorShape } from '../protocol/errors.ts';
+import { readEntry } from '../host/proc-table.ts';
 import type { ServerNote } from '../server/server-lock.ts';
 
 /** Asks the server of a home to end, and waits until it has. Undefined when there is none. */
@@ -63,6 +64,8 @@ export async function gone(pid: number): Promise<void> {
       if (errnoOf(error) === 'ESRCH') return;
       throw error;
     }
+    // Whoever started it may be waiting for us before he takes note of its end.
+    if (readEntry(pid)?.state === 'Z') return;
     await new Promise((again) => setTimeout(again, LOOK_MS));
   }
 }

@@ -1,11 +1,11 @@
 // The server as a person meets it: `npm start`, the lines that it prints, and the ways to end it.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Place, root } from '../support/command-line.ts';
+import { main, Place, root } from '../support/command-line.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -99,6 +99,16 @@ describe('stop without an id', () => {
     expect((await place.run('stop')).stdout).toContain('No keeper is running');
     // What was kept can be read afterwards.
     expect((await place.run('logs', stubborn)).stdout).toContain(`pid ${runaway}`);
+  });
+
+  it('[SV2] whoever started the server and waits for `stop` without looking at it is not waited for', async () => {
+    const server = place.start('serve', '--json');
+    await server.until('stdout', '\n');
+    // While this call lasts, nobody here takes note of a child's end.
+    const env = { ...process.env, ...place.env };
+    const stopped = spawnSync(process.execPath, [main, 'stop'], { env, timeout: 60_000 });
+    expect(stopped.status).toBe(0);
+    expect((await server.ended).code).toBe(0);
   });
 
   it('[SV2] with --owner ends all of that owner and nothing else', async () => {
