@@ -1,7 +1,7 @@
 // From a start request to a plan with nothing left to decide: which file, where, with what. Whatever can be known to be
 // wrong is found here, and named, before anything is started.
 
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, statSync, type Stats } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
@@ -120,8 +120,7 @@ function findProgram(name: string, cwd: string, searchPath: string): string {
   let refused: string | undefined;
   for (const folder of searchPath.split(':')) {
     const candidate = isAbsolute(folder) ? `${folder}/${name}` : resolve(cwd, folder, name);
-    // Without an exception for what is not there: most folders of a PATH do not hold the program.
-    const found = statSync(candidate, { throwIfNoEntry: false });
+    const found = look(candidate);
     if (!found) continue;
     if (found.isFile() && mayExecute(candidate)) return candidate;
     refused ??= candidate;
@@ -136,6 +135,16 @@ function findProgram(name: string, cwd: string, searchPath: string): string {
     `The program "${name}" is in no folder of its PATH.`,
     { program: name },
   );
+}
+
+/** As a shell looks: a folder of the PATH that may not be entered, or is none, holds nothing. */
+function look(path: string): Stats | undefined {
+  try {
+    // Without an exception for what is not there: most folders of a PATH do not hold the program.
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
 }
 
 function mayExecute(path: string): boolean {

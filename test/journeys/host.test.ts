@@ -94,6 +94,11 @@ describeHosts((make) => {
       const cases = [
         [{ argv: ['no-such-program'] }, 'program_not_found'],
         [{ argv: ['/no/such/program'] }, 'program_not_found'],
+        // A folder of the PATH that is none, or has an impossible name, holds nothing: as a shell sees it.
+        [
+          { argv: ['no-such'], env: { PATH: `${join(folder, 'plain')}:/${'x'.repeat(300)}:/bin` } },
+          'program_not_found',
+        ],
         [{ argv: [join(folder, 'plain')] }, 'program_not_executable'],
         [{ argv: [folder] }, 'program_not_executable'],
         [{ command: 'true', cwd: join(folder, 'missing') }, 'cwd_not_found'],
