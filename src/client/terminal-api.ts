@@ -1,5 +1,6 @@
 // What the SDK asks about terminals. Screens are shown by a server; a host that is near only types and runs.
 
+import type { ScreenCondition } from '../protocol/screen-condition.ts';
 import type { Results } from '../protocol/host-api.ts';
 import type { Params, StartSpec } from '../protocol/operations.ts';
 import type { RunResult } from '../protocol/run.ts';
@@ -43,16 +44,7 @@ export interface ScreenText {
   readonly screenHash: string;
 }
 
-export interface ScreenWaitSpec {
-  readonly text?: string;
-  readonly regex?: string;
-  /** screen: what is visible. stream: everything printed, scrolled and wrapped text too. */
-  readonly where?: 'screen' | 'stream';
-  readonly gone?: boolean;
-  readonly stableMs?: number;
-  readonly cursorRow?: number;
-  readonly cursorCol?: number;
-  readonly changedFrom?: string;
+export interface ScreenWaitSpec extends ScreenCondition {
   readonly afterSeq?: number;
   readonly timeoutMs?: number;
 }

@@ -30,7 +30,7 @@ const MAX_PADDING = 100;
 const PADDING = 10;
 /** More cells than this at once are nobody's screen: 200 by 100, at scale 4 a picture of 58 million pixels. */
 const MAX_PIXELS = 64_000_000;
-const CELL_PIXELS = 9 * 17;
+const CELL_PIXELS = 9 * 18;
 const BUDGET_MS = 10_000;
 const IDLE_MS = 60_000;
 const MAX_HEAP_MB = 512;

@@ -4,7 +4,8 @@
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { ProcessEvent } from '../protocol/event.ts';
-import type { ScreenCondition, ScreenWait, ScreenWaitOptions } from './condition.ts';
+import type { ScreenCondition } from '../protocol/screen-condition.ts';
+import type { ScreenWait, ScreenWaitOptions } from './condition.ts';
 import { checkPattern } from './patterns.ts';
 import type { Patterns } from './patterns.ts';
 import type { Screen } from './screen.ts';

@@ -1,6 +1,7 @@
 // A caller of the codex door for tests: requests by number, notifications in the order in which they came.
 
 import { WebSocket } from 'ws';
+import { serve, type Served } from './coder-client.ts';
 import { onCleanup } from './hosts.ts';
 
 export interface RpcProblem {
@@ -41,6 +42,16 @@ export interface ReadResult {
 }
 
 export const ENV = { PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin' };
+
+/** A server whose every report of its own mistakes fails the test, and where its codex door is. */
+export async function serveCodex(): Promise<{ served: Served; url: string }> {
+  const served = await serve({
+    report: (message) => {
+      throw new Error(message);
+    },
+  });
+  return { served, url: `ws://127.0.0.1:${served.port}/codex?token=${served.token}` };
+}
 
 export class CodexClient {
   readonly notifications: Notification[] = [];

@@ -22,3 +22,24 @@ export function dice(seed: number) {
     chance: (share: number): boolean => random() < share,
   };
 }
+
+/** So many random changes of a text; as latin1 it is changed byte by byte. */
+export function mutate(
+  text: string,
+  { roll, tokens, times }: { roll: Dice; tokens: readonly string[]; times: number },
+): string {
+  let now = text;
+  for (let n = 0; n < times; n += 1) {
+    const at = roll.below(now.length + 1);
+    const length = roll.below(Math.min(40, now.length - at + 1));
+    const changes = [
+      () => now.slice(0, at) + roll.pick(tokens) + now.slice(at),
+      () => now.slice(0, at) + now.slice(at + length),
+      () => now.slice(0, at) + now.slice(at, at + length).repeat(1 + roll.below(8)) + now.slice(at),
+      () => now.slice(0, at) + String.fromCharCode(roll.below(256)) + now.slice(at + 1),
+      () => now.slice(0, at),
+    ];
+    now = roll.pick(changes)();
+  }
+  return now;
+}

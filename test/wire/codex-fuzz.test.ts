@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { dice, type Dice } from '../support/random.ts';
+import { dice, mutate, type Dice } from '../support/random.ts';
 import { watchedServer } from '../support/watched-server.ts';
 
 const FRAMES = Number(process.env['FUZZ_FRAMES'] ?? 100_000);
@@ -75,24 +75,9 @@ function message(roll: Dice): string {
   const whole = roll.chance(0.001)
     ? JSON.stringify({ method: roll.pick(['initialized', method]), params })
     : JSON.stringify({ id, method, params });
-  return roll.chance(0.4) ? mutate(whole, roll) : whole;
-}
-
-function mutate(text: string, roll: Dice): string {
-  let now = text;
-  for (let n = 1 + roll.below(3); n > 0; n -= 1) {
-    const at = roll.below(now.length + 1);
-    const length = roll.below(Math.min(40, now.length - at + 1));
-    const changes = [
-      () => now.slice(0, at) + roll.pick(TOKENS) + now.slice(at),
-      () => now.slice(0, at) + now.slice(at + length),
-      () => now.slice(0, at) + now.slice(at, at + length).repeat(1 + roll.below(8)) + now.slice(at),
-      () => now.slice(0, at) + String.fromCharCode(roll.below(256)) + now.slice(at + 1),
-      () => now.slice(0, at),
-    ];
-    now = roll.pick(changes)();
-  }
-  return now;
+  return roll.chance(0.4)
+    ? mutate(whole, { roll, tokens: TOKENS, times: 1 + roll.below(3) })
+    : whole;
 }
 
 class Talker {

@@ -2,19 +2,14 @@
 // are those of the behaviours that the peer's own tests check.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serve, type Served } from '../support/coder-client.ts';
-import { CodexClient, text, type Answer } from '../support/codex-client.ts';
+import type { Served } from '../support/coder-client.ts';
+import { CodexClient, serveCodex, text, type Answer } from '../support/codex-client.ts';
 
 let served: Served;
 let url = '';
 
 beforeAll(async () => {
-  served = await serve({
-    report: (message) => {
-      throw new Error(message);
-    },
-  });
-  url = `ws://127.0.0.1:${served.port}/codex?token=${served.token}`;
+  ({ served, url } = await serveCodex());
 });
 afterAll(() => served.stop());
 

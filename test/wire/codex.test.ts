@@ -4,21 +4,16 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { serve, type Served } from '../support/coder-client.ts';
+import type { Served } from '../support/coder-client.ts';
 import { RawConnection } from '../support/raw-http.ts';
-import { CodexClient, ENV, text } from '../support/codex-client.ts';
+import { CodexClient, ENV, serveCodex, text } from '../support/codex-client.ts';
 import { temporaryFolder } from '../support/hosts.ts';
 
 let served: Served;
 let url = '';
 
 beforeAll(async () => {
-  served = await serve({
-    report: (message) => {
-      throw new Error(message);
-    },
-  });
-  url = `ws://127.0.0.1:${served.port}/codex?token=${served.token}`;
+  ({ served, url } = await serveCodex());
 });
 afterAll(() => served.stop());
 

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { dice, type Dice } from '../support/random.ts';
+import { dice, mutate, type Dice } from '../support/random.ts';
 import { watchedServer, type Ready } from '../support/watched-server.ts';
 
 const REQUESTS = Number(process.env['FUZZ_REQUESTS'] ?? 100_000);
@@ -143,26 +143,8 @@ function body(roll: Dice): string {
     () => `{"command":":"}${roll.pick(TOKENS)}`,
   ];
   return roll.chance(0.5)
-    ? mutate(roll.pick(bodies)(), roll, 1 + roll.below(3))
+    ? mutate(roll.pick(bodies)(), { roll, tokens: TOKENS, times: 1 + roll.below(3) })
     : roll.pick(bodies)();
-}
-
-/** Byte by byte: latin1 keeps them apart. */
-function mutate(text: string, roll: Dice, times: number): string {
-  let now = text;
-  for (let n = 0; n < times; n += 1) {
-    const at = roll.below(now.length + 1);
-    const length = roll.below(Math.min(40, now.length - at + 1));
-    const changes = [
-      () => now.slice(0, at) + roll.pick(TOKENS) + now.slice(at),
-      () => now.slice(0, at) + now.slice(at + length),
-      () => now.slice(0, at) + now.slice(at, at + length).repeat(1 + roll.below(8)) + now.slice(at),
-      () => now.slice(0, at) + String.fromCharCode(roll.below(256)) + now.slice(at + 1),
-      () => now.slice(0, at),
-    ];
-    now = roll.pick(changes)();
-  }
-  return now;
 }
 
 interface Attempt {
@@ -189,7 +171,7 @@ function request(roll: Dice, { url, token, routes }: Ready, ids: readonly string
     '?after=1&offset=x',
   ];
   const target = roll.chance(0.1)
-    ? mutate(path, roll, 1 + roll.below(3))
+    ? mutate(path, { roll, tokens: TOKENS, times: 1 + roll.below(3) })
     : path + roll.pick(queries);
   const sent = method === 'GET' && roll.chance(0.9) ? '' : body(roll);
   const chats = ['', '', 'Coder-Chat-Id: 6f1d4b1e-8d3a-4d0e-9a53-1c1f7c0b5e11\r\n'];
@@ -208,7 +190,8 @@ function request(roll: Dice, { url, token, routes }: Ready, ids: readonly string
   const endless = /wait|follow|bytes/.test(target) || !itself || sent.includes('for');
   const whole = Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(sent)]);
   if (!roll.chance(0.15)) return { bytes: whole, last: unread || endless };
-  const bytes = Buffer.from(mutate(whole.toString('latin1'), roll, 1 + roll.below(4)), 'latin1');
+  const changed = { roll, tokens: TOKENS, times: 1 + roll.below(4) };
+  const bytes = Buffer.from(mutate(whole.toString('latin1'), changed), 'latin1');
   return { bytes, last: true };
 }
 

@@ -2,7 +2,7 @@
 
 import type { Condition } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
-import type { ScreenCondition } from '../../screen/condition.ts';
+import type { ScreenCondition } from '../../protocol/screen-condition.ts';
 import { visibleLines } from '../../screen/snapshot.ts';
 import { structuredSnapshot, textSnapshot } from '../../server/terminals/snapshot-shape.ts';
 import type { TtyAnswer, TtyCall, TtyCommand } from './command.ts';

@@ -2,7 +2,7 @@
 // behind the input before it.
 
 import { HoldfastError, toErrorShape, type ErrorShape } from '../../protocol/errors.ts';
-import type { ScreenCondition } from '../../screen/condition.ts';
+import type { ScreenCondition } from '../../protocol/screen-condition.ts';
 import { checkKeys } from '../../screen/keys.ts';
 import type { TerminalSession } from './terminal-session.ts';
 
