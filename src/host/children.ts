@@ -3,12 +3,13 @@
 import { HoldfastError } from '../protocol/errors.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
-import { createReadBuffer, type ChildTools } from './child-socket.ts';
+import { createReadBuffer, type ChildTools } from './descriptor.ts';
 import { startNodeChild } from './node-child.ts';
 import { OomCounter } from './oom.ts';
 import { startPipeChild } from './pipe-child.ts';
 import { loadPosix, posixProblem } from './posix.ts';
 import { startPtyChild } from './pty-child.ts';
+import { Readiness } from './readiness.ts';
 import { Reaper } from './reaper.ts';
 
 export interface ChildrenOptions {
@@ -38,7 +39,8 @@ export class Children {
     if (!posix) return;
     if (this.adopts) posix.setSubreaper(true);
     const reaper = new Reaper({ posix, adopts: this.adopts, onOrphan: options.orphanEnded });
-    this.tools = { posix, reaper, readBuffer: createReadBuffer() };
+    const readiness = new Readiness(posix);
+    this.tools = { posix, reaper, readiness, readBuffer: createReadBuffer() };
   }
 
   /** Nothing is told to the listener before this has returned. */
@@ -52,6 +54,7 @@ export class Children {
 
   close(): void {
     this.tools?.reaper.close();
+    this.tools?.readiness.close();
   }
 
   private withCause(listener: ChildListener): ChildListener {

@@ -10,7 +10,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { Stream } from '../protocol/event.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
-import { stdinClosed } from './child-socket.ts';
+import { stdinClosed } from './descriptor.ts';
 import { checkPlan, spawnError } from './spawn-error.ts';
 
 export async function startNodeChild(plan: LaunchPlan, listener: ChildListener): Promise<Child> {

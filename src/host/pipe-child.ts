@@ -1,13 +1,12 @@
 // A child on real pipes: one for both outputs (their true order) or one each, and one for its input or the null device.
 
 import { closeSync } from 'node:fs';
-import type { Socket } from 'node:net';
 
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Stream } from '../protocol/event.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
-import { ChildInput, type ChildTools, openInput, openOutput, stdinClosed } from './child-socket.ts';
+import { type ChildTools, Descriptor, stdinClosed } from './descriptor.ts';
 import { checkPlan, explainStart } from './spawn-error.ts';
 
 /** Descriptors of a started child that are ours. */
@@ -15,12 +14,6 @@ interface Ends {
   readonly pid: number;
   readonly outputs: readonly { readonly fd: number; readonly stream: Stream }[];
   readonly input: number | undefined;
-}
-
-interface Output {
-  readonly fd: number;
-  readonly stream: Stream;
-  readonly socket: Socket;
 }
 
 export async function startPipeChild(
@@ -64,6 +57,7 @@ async function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Promise<En
       output: outputWrite,
       errors: errorsWrite ?? outputWrite,
     };
+    ours.forEach((fd) => posix.unblock(fd));
     const pid = await posix.spawn({ ...plan, stdio });
     const outputs =
       errors === undefined
@@ -83,28 +77,19 @@ async function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Promise<En
 
 class PipeChild implements Child {
   readonly pid: number;
-  private readonly tools: ChildTools;
-  private readonly open = new Set<Output>();
-  private readonly input: ChildInput | undefined;
+  private readonly open = new Set<Descriptor>();
+  private readonly input: Descriptor | undefined;
   private listener: ChildListener | undefined;
 
   constructor({ pid, outputs, input }: Ends, listener: ChildListener, tools: ChildTools) {
     this.pid = pid;
-    this.tools = tools;
     this.listener = listener;
-    this.input = input === undefined ? undefined : new ChildInput(openInput(input));
+    this.input = input === undefined ? undefined : new Descriptor(input, tools);
     for (const { fd, stream } of outputs) {
-      const output: Output = {
-        fd,
-        stream,
-        socket: openOutput({
-          fd,
-          readBuffer: tools.readBuffer,
-          writable: false,
-          received: (bytes) => this.listener?.output(stream, bytes),
-          over: () => this.streamEnded(output),
-        }),
-      };
+      const output = new Descriptor(fd, tools, {
+        received: (bytes) => this.listener?.output(stream, bytes),
+        over: () => this.streamEnded(output),
+      });
       this.open.add(output);
     }
   }
@@ -127,44 +112,29 @@ class PipeChild implements Child {
   }
 
   pause(): void {
-    for (const { socket } of this.open) socket.pause();
+    for (const output of this.open) output.pause();
   }
 
   resume(): void {
-    for (const { socket } of this.open) socket.resume();
+    for (const output of this.open) output.resume();
   }
 
   release(): void {
     this.listener = undefined;
-    this.input?.release();
-    for (const { socket } of this.open) socket.destroy();
+    this.input?.close();
+    for (const output of this.open) output.close();
     this.open.clear();
   }
 
   /** The reaper's call. What the pipes hold now is delivered first, even while reading is paused. */
   rootEnded(status: ExitStatus): void {
-    const finished = [...this.open].filter((output) => this.drain(output));
+    const finished = [...this.open].filter((output) => output.drain());
     this.listener?.exited(status);
     for (const output of finished) this.streamEnded(output);
   }
 
-  /** Delivers what is in the pipe at this moment and no more: a grandchild may go on writing for ever. */
-  private drain({ fd, stream, socket }: Output): boolean {
-    const { posix, readBuffer } = this.tools;
-    // Node closes the descriptor when it destroys the socket; the number may mean another file after that.
-    if (socket.destroyed) return false;
-    let left = posix.readableBytes(fd);
-    while (left > 0 && !socket.destroyed) {
-      const count = posix.readNow(fd, readBuffer.subarray(0, Math.min(left, readBuffer.length)));
-      if (!count) break;
-      left -= count;
-      this.listener?.output(stream, readBuffer.subarray(0, count));
-    }
-    return !socket.destroyed && posix.atEnd(fd);
-  }
-
-  private streamEnded(output: Output): void {
-    output.socket.destroy();
+  private streamEnded(output: Descriptor): void {
+    output.close();
     if (this.open.delete(output) && this.open.size === 0) this.listener?.ended();
   }
 }

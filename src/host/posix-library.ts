@@ -42,6 +42,15 @@ export interface Binding {
   readonly plain: (definition: string) => Call<number>;
   /** As `plain`, in a thread of libuv's pool. The memory it is given must be kept, and not moved, until it is done. */
   readonly threaded: (definition: string) => Call<Promise<number>>;
+  /** Calls back in every turn of the event loop in which the descriptor can be read, until the answer is closed. */
+  readonly whenReadable: (fd: number, callback: () => void) => LoopHandle;
+}
+
+/** While it is referenced it keeps the event loop alive. */
+interface LoopHandle {
+  ref(): void;
+  unref(): void;
+  close(): void;
 }
 
 export function openLibrary(): Binding {
@@ -79,5 +88,16 @@ export function openLibrary(): Binding {
       return result;
     };
   };
-  return { failing, trying, plain, threaded };
+  const whenReadable: Binding['whenReadable'] = (fd, callback) =>
+    koffi.node.poll(fd, { readable: true }, () => {
+      try {
+        callback();
+      } catch (error) {
+        // Koffi would lose it, and call nobody again.
+        setImmediate(() => {
+          throw error;
+        });
+      }
+    });
+  return { failing, trying, plain, threaded, whenReadable };
 }

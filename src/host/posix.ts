@@ -13,33 +13,26 @@ const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
 
 function bindDescriptors({ failing, trying }: Binding) {
   const pipe2 = failing('int pipe2(void *fds, int flags)');
-  const socketpair = failing('int socketpair(int domain, int type, int protocol, void *fds)');
-  const dup3 = failing('int dup3(int from, int to, int flags)');
   const fcntl = failing('int fcntl(int fd, int command, ...)');
   const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
   const pollCall = failing('int poll(void *fds, unsigned long count, int timeoutMs)');
   const readCall = trying('long read(int fd, void *buffer, size_t count)');
-  const [F_DUPFD_CLOEXEC, F_SETPIPE_SZ, FIONREAD] = [1030, 1031, 0x541b];
+  const writeCall = trying('long write(int fd, void *buffer, size_t count)');
+  const [F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, FIONREAD] = [4, 1030, 1031, 0x541b];
   const [POLLIN, POLLHUP] = [1, 0x10];
-  const [AF_UNIX, SOCK_STREAM] = [1, 1];
   const pair = new Int32Array(2);
-  const ends = (): [number, number] => [pair[0] ?? -1, pair[1] ?? -1];
 
   return {
     /** Read end, write end. */
     pipe(): [number, number] {
       pipe2(pair, O_CLOEXEC);
-      return ends();
+      return [pair[0] ?? -1, pair[1] ?? -1];
     },
-    socketPair(): [number, number] {
-      socketpair(AF_UNIX, SOCK_STREAM | O_CLOEXEC, 0, pair);
-      return ends();
+    /** This end of the pipe only: reads and writes say "not now" instead of waiting. */
+    unblock(fd: number): void {
+      fcntl(fd, F_SETFL, 'int', O_NONBLOCK);
     },
     duplicate: (fd: number): number => fcntl(fd, F_DUPFD_CLOEXEC, 'int', 3),
-    /** Makes the number `target` mean what `fd` means; what it meant before is closed. */
-    duplicateOnto(fd: number, target: number): void {
-      dup3(fd, target, O_CLOEXEC);
-    },
     /** Returns the size that the kernel chose. EPERM when the user's quota of large pipes is used up. */
     setPipeSize: (fd: number, bytes: number): number => fcntl(fd, F_SETPIPE_SZ, 'int', bytes),
     /** Bytes in a pipe now. On a terminal master this leaves out what the kernel has not moved to the reader yet. */
@@ -63,6 +56,58 @@ function bindDescriptors({ failing, trying }: Binding) {
       // The master of a terminal that nobody holds open any more says EIO, after its last byte.
       if (count === 'EIO') return 0;
       throw new PosixError(count, 'read');
+    },
+    /** To a non-blocking descriptor: the count, undefined when it takes nothing now. */
+    writeNow(fd: number, bytes: Buffer): number | 'closed' | undefined {
+      const count = writeCall(fd, bytes, bytes.length);
+      if (typeof count === 'number') return count;
+      if (count === 'EAGAIN') return undefined;
+      if (count === 'EPIPE' || count === 'EIO') return 'closed';
+      throw new PosixError(count, 'write');
+    },
+  };
+}
+
+function bindEpoll({ failing, trying, whenReadable }: Binding) {
+  const create = failing('int epoll_create1(int flags)');
+  const control = failing('int epoll_ctl(int epoll, int operation, int fd, void *event)');
+  const wait = trying('int epoll_wait(int epoll, void *events, int count, int timeoutMs)');
+  const [ADD, DELETE, MODIFY] = [1, 2, 3];
+  const [EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP] = [1, 4, 8, 0x10];
+  // struct epoll_event has no padding on this one architecture.
+  const [size, dataAt] = process.arch === 'x64' ? [12, 4] : [16, 8];
+  const event = Buffer.alloc(16);
+  const atOnce = 64;
+  const events = Buffer.alloc(size * atOnce);
+
+  return {
+    whenReadable,
+    openEpoll: (): number => create(O_CLOEXEC),
+    /** From now on these directions of `fd` are told. */
+    epollSet(epoll: number, fd: number, to: { read: boolean; write: boolean; known: boolean }) {
+      event.writeUInt32LE((to.read ? EPOLLIN : 0) | (to.write ? EPOLLOUT : 0));
+      event.writeInt32LE(fd, dataAt);
+      control(epoll, to.known ? MODIFY : ADD, fd, event);
+    },
+    epollRemove(epoll: number, fd: number): void {
+      control(epoll, DELETE, fd, event);
+    },
+    /** What can be done now, without waiting. Some of it is told only by the next call when there is much. */
+    epollWait(
+      epoll: number,
+      told: (fd: number, happened: { read: boolean; write: boolean; hangUp: boolean }) => void,
+    ): void {
+      const count = wait(epoll, events, atOnce, 0);
+      if (typeof count === 'string') throw new PosixError(count, 'epoll_wait');
+      for (let at = 0; at < count * size; at += size) {
+        const happened = events.readUInt32LE(at);
+        const hangUp = (happened & (EPOLLHUP | EPOLLERR)) !== 0;
+        told(events.readInt32LE(at + dataAt), {
+          read: hangUp || (happened & EPOLLIN) !== 0,
+          write: hangUp || (happened & EPOLLOUT) !== 0,
+          hangUp,
+        });
+      }
     },
   };
 }
@@ -192,6 +237,7 @@ function bind() {
   const binding = openLibrary();
   return {
     ...bindDescriptors(binding),
+    ...bindEpoll(binding),
     ...bindLocks(binding),
     ...bindTerminals(binding),
     ...bindSpawn(binding),

@@ -140,8 +140,11 @@ export class Registry {
   /** Applies the limits on number and size: the oldest closed first. */
   keepBounds(): void {
     const { limits, usage } = this.options;
+    const tooMany = this.closed.size > limits.closedCount;
+    // Some more than must be, so that it is done seldom and their files are removed together.
+    const keep = limits.closedCount - (tooMany ? Math.floor(limits.closedCount / 64) : 0);
     for (const process of this.closed) {
-      if (this.closed.size <= limits.closedCount && usage.bytes <= limits.totalBytes) break;
+      if (this.closed.size <= keep && usage.bytes <= limits.totalBytes) break;
       // It may have settled without anybody having looked since.
       if (!process.settled) this.options.look(process);
       if (process.settled) this.forget(process);

@@ -26,7 +26,7 @@ export interface SpareOptions {
 }
 
 /** Each is an open file. */
-const MOST_SPARES = 8;
+const MOST_SPARES = 16;
 
 export class SpareJournals {
   private readonly options: SpareOptions;
@@ -59,8 +59,9 @@ export class SpareJournals {
     else spare.journal.remove();
   }
 
+  /** Several together, when half of them are used: what costs most is to wake the threads that make them. */
   prepare(): void {
-    if (this.closed) return;
+    if (this.closed || (this.spares.length + this.making.size) * 2 > this.wanted) return;
     while (this.spares.length + this.making.size < this.wanted) {
       const made = this.make().finally(() => this.making.delete(made));
       this.making.add(made);

@@ -137,7 +137,7 @@ describe('what the kernel refuses', () => {
 
   test.each([
     ['pipes', startPipeChild, { streams: 'separate', stdin: 'pipe' }, 6],
-    ['a terminal', startPtyChild, { streams: 'pty', stdin: 'pipe' }, 4],
+    ['a terminal', startPtyChild, { streams: 'pty', stdin: 'pipe' }, 2],
   ] as const)(
     '[E5] on %s, a start with too few descriptors is refused, costs none, and works later',
     async (_, start, options, needed) => {

@@ -16,22 +16,31 @@ interface BytesReference {
 
 export function encodeFrame(message: unknown): Buffer[] {
   const attachments: Uint8Array[] = [];
-  const text = JSON.stringify(detach(message, attachments));
+  const text = JSON.stringify(holdsBytes(message) ? detach(message, attachments) : message);
   const attached = attachments.reduce((sum, bytes) => sum + bytes.length, 0);
-  const json = Buffer.from(text);
-  const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
-  prefix.writeUInt32LE(4 + json.length + attached, 0);
-  prefix.writeUInt32LE(json.length, 4);
-  const head = Buffer.concat([prefix, json]);
+  const jsonBytes = Buffer.byteLength(text);
+  const head = Buffer.allocUnsafe(PREFIX_BYTES + jsonBytes);
+  head.writeUInt32LE(4 + jsonBytes + attached, 0);
+  head.writeUInt32LE(jsonBytes, 4);
+  head.write(text, PREFIX_BYTES);
   return [
     head,
     ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
   ];
 }
 
+function holdsBytes(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (value instanceof Uint8Array) return true;
+  for (const key in value) {
+    if (holdsBytes((value as Record<string, unknown>)[key])) return true;
+  }
+  return false;
+}
+
 /**
  * The value with references in the place of bytes. Before JSON.stringify sees it: a Buffer's own toJSON makes an array
- * with a number for every byte, whatever a replacer says afterwards. What holds no bytes is not copied.
+ * with a number for every byte, whatever a replacer says afterwards.
  */
 function detach(value: unknown, attachments: Uint8Array[]): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -40,14 +49,10 @@ function detach(value: unknown, attachments: Uint8Array[]): unknown {
     attachments.push(value);
     return { $bytes: [start, value.length] } satisfies BytesReference;
   }
-  let copy: Record<string, unknown> | unknown[] | undefined;
-  for (const [key, item] of Object.entries(value)) {
-    const detached = detach(item, attachments);
-    if (detached === item) continue;
-    copy ??= Array.isArray(value) ? [...value] : { ...value };
-    (copy as Record<string, unknown>)[key] = detached;
-  }
-  return copy ?? value;
+  if (Array.isArray(value)) return value.map((item) => detach(item, attachments));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, detach(item, attachments)]),
+  );
 }
 
 /** Turns the bytes of a socket, however they are cut, into messages. */

@@ -6,8 +6,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Stream } from '../../src/protocol/event.ts';
 import type { LaunchPlan } from '../../src/protocol/process.ts';
 import type { Child, ChildListener, ExitStatus } from '../../src/host/child.ts';
-import { type ChildTools, createReadBuffer } from '../../src/host/child-socket.ts';
+import { type ChildTools, createReadBuffer } from '../../src/host/descriptor.ts';
 import { loadPosix, type Posix, posixProblem } from '../../src/host/posix.ts';
+import { Readiness } from '../../src/host/readiness.ts';
 import { Reaper } from '../../src/host/reaper.ts';
 
 export class Recorder implements ChildListener {
@@ -92,7 +93,12 @@ export class Nursery {
     options: { readonly adopts?: boolean; readonly onOrphan?: (pid: number) => void } = {},
   ) {
     this.reaper = new Reaper({ posix: this.posix, adopts: false, ...options });
-    this.tools = { posix: this.posix, reaper: this.reaper, readBuffer: createReadBuffer() };
+    this.tools = {
+      posix: this.posix,
+      reaper: this.reaper,
+      readiness: new Readiness(this.posix),
+      readBuffer: createReadBuffer(),
+    };
   }
 
   async start(start: Start, plan: LaunchPlan): Promise<{ child: Child; recorder: Recorder }> {
@@ -110,6 +116,7 @@ export class Nursery {
     }
     await turnsUntil(() => this.reaper.pids().length === 0);
     this.reaper.close();
+    this.tools.readiness.close();
   }
 }
 
