@@ -41,7 +41,7 @@ const batchSize = 256;
 const turnSize = 128;
 // How often somebody in the moment of exec is looked at again, about 1 ms each: such a moment is longest on a busy
 // machine, where it waits for a processor.
-const maxUnsureTurns = 100;
+const maxUnsureTurns = 1000;
 
 /** Whether the group has a living member. Ask only about a group whose number cannot have been reused since. */
 export function groupAlive(group: number): boolean {

@@ -24,6 +24,31 @@ export function inheritable(env: Variables): Inheritable {
   );
 }
 
+/** All that may be inherited, in the form in which a child is given it. */
+export interface CommonVariables {
+  readonly values: ReadonlyMap<string, string>;
+  /** "NAME=value" each, and the same array for every child that has them all. */
+  readonly strings: readonly string[];
+}
+
+export function commonVariables(base: Inheritable): CommonVariables {
+  return { values: new Map(base), strings: base.map(([name, value]) => `${name}=${value}`) };
+}
+
+/** What only this child has, when it has everything else in common with others; undefined when it has not. */
+export function ownVariables(
+  common: CommonVariables,
+  { environment = {}, env = {}, streams }: StartSpec,
+  marker: string,
+): Map<string, string> | undefined {
+  const { inherit = 'all', exclude, only, set = {} } = environment;
+  // A shell on a terminal is given variables by what it finds in others.
+  if (inherit !== 'all' || exclude || only || streams === 'pty') return undefined;
+  const own = new Map([...Object.entries(set), ...Object.entries(env), [MARKER_NAME, marker]]);
+  for (const name of own.keys()) if (common.values.has(name)) return undefined;
+  return own;
+}
+
 export function childEnvironment(
   base: Inheritable,
   spec: StartSpec,

@@ -7,7 +7,15 @@ import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import type { LaunchPlan, TerminalFacts } from '../protocol/process.ts';
-import { childEnvironment, type Inheritable, type Variables } from './environment.ts';
+import {
+  childEnvironment,
+  commonVariables,
+  inheritable,
+  ownVariables,
+  type CommonVariables,
+  type Inheritable,
+  type Variables,
+} from './environment.ts';
 import type { ShellMarks } from './shell-marks.ts';
 
 export interface Surroundings {
@@ -21,12 +29,18 @@ export interface Surroundings {
 /** The surroundings, with what every start would otherwise work out again. */
 export interface StartSurroundings extends Surroundings {
   readonly inheritable: Inheritable;
+  readonly common: CommonVariables;
+}
+
+export function startSurroundings(surroundings: Surroundings): StartSurroundings {
+  const base = inheritable(surroundings.env);
+  return { ...surroundings, inheritable: base, common: commonVariables(base) };
 }
 
 /** Where programs are looked for when the child has no PATH: what shells fall back to. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
 /** Where the shell lies on every Unix; not looked for when PATH leads there. */
-const SHELL = '/bin/sh';
+export const SHELL = '/bin/sh';
 const SHELL_FOLDER = /(?:^|:)(?:\/usr)?\/bin(?::|$)/;
 const DEFAULT_SIZE = { cols: 80, rows: 24 };
 
@@ -35,7 +49,9 @@ export function launchPlan(
   surroundings: StartSurroundings,
   marker: string,
 ): LaunchPlan {
-  const env = childEnvironment(surroundings.inheritable, spec, marker);
+  const { common } = surroundings;
+  const own = ownVariables(common, spec, marker);
+  const env = own ?? childEnvironment(surroundings.inheritable, spec, marker);
   const cwd = workingDirectory(spec.cwd, surroundings);
   const argv = spec.command === undefined ? spec.argv : ['sh', '-c', spec.command];
   if (argv === undefined || (spec.command !== undefined && spec.argv !== undefined)) {
@@ -44,7 +60,7 @@ export function launchPlan(
     });
   }
   const streams = spec.streams ?? 'merged';
-  const path = env.get('PATH') ?? DEFAULT_PATH;
+  const path = env.get('PATH') ?? (own && common.values.get('PATH')) ?? DEFAULT_PATH;
   const file =
     spec.command !== undefined && SHELL_FOLDER.test(path)
       ? SHELL
@@ -59,6 +75,7 @@ export function launchPlan(
       terminal: terminalFacts(spec, env.get('TERM') ?? '', marked?.kind),
     }),
     env: Array.from(env, ([name, value]) => `${name}=${value}`),
+    ...(own && { commonEnv: common.strings }),
     cwd,
     streams,
     stdin: streams === 'pty' ? 'pipe' : (spec.stdin ?? 'none'),

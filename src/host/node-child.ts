@@ -32,7 +32,7 @@ export async function startNodeChild(plan: LaunchPlan, listener: ChildListener):
 
 function spawnThroughNode(plan: LaunchPlan): ChildProcess {
   const [argv0 = plan.file, ...args] = plan.argv;
-  const variables = plan.env.map((entry): [string, string] => {
+  const variables = [...(plan.commonEnv ?? []), ...plan.env].map((entry): [string, string] => {
     const equals = entry.indexOf('=');
     return [entry.slice(0, equals), entry.slice(equals + 1)];
   });

@@ -7,6 +7,7 @@ import type { Stream } from '../protocol/event.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
 import type { Child, ChildListener, ExitStatus } from './child.ts';
 import { type ChildTools, Descriptor, stdinClosed } from './descriptor.ts';
+import { SHELL } from './launch-plan.ts';
 import { checkPlan, explainStart } from './spawn-error.ts';
 
 /** Descriptors of a started child that are ours. */
@@ -22,9 +23,11 @@ export async function startPipeChild(
   tools: ChildTools,
 ): Promise<Child> {
   checkPlan(plan);
+  // The shell is in memory and begins at once. One alone is started sooner here, many together in threads.
+  const here = plan.file === SHELL && tools.reaper.quiet;
   const birth = tools.reaper.expect();
   try {
-    const child = new PipeChild(await spawnOnPipes(plan, tools), listener, tools);
+    const child = new PipeChild(await spawnOnPipes(plan, tools, here), listener, tools);
     birth.register(child.pid, (status) => child.rootEnded(status));
     return child;
   } catch (error) {
@@ -33,7 +36,7 @@ export async function startPipeChild(
   }
 }
 
-async function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Promise<Ends> {
+async function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools, here: boolean): Promise<Ends> {
   const ours: number[] = [];
   const theirs: number[] = [];
   const outputPipe = (): [number, number] => {
@@ -58,7 +61,7 @@ async function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools): Promise<En
       errors: errorsWrite ?? outputWrite,
     };
     ours.forEach((fd) => posix.unblock(fd));
-    const pid = await posix.spawn({ ...plan, stdio });
+    const pid = await posix.spawn({ ...plan, stdio }, here);
     const outputs =
       errors === undefined
         ? [{ fd: output, stream: 'merged' as const }]
@@ -88,7 +91,11 @@ class PipeChild implements Child {
     for (const { fd, stream } of outputs) {
       const output = new Descriptor(fd, tools, {
         received: (bytes) => this.listener?.output(stream, bytes),
-        over: () => this.streamEnded(output),
+        over: () => {
+          this.streamEnded(output);
+          // Most streams end because their process does.
+          if (this.open.size === 0) tools.reaper.look(this.pid);
+        },
       });
       this.open.add(output);
     }

@@ -42,12 +42,14 @@ export interface Binding {
   readonly plain: (definition: string) => Call<number>;
   /** As `plain`, in a thread of libuv's pool. The memory it is given must be kept, and not moved, until it is done. */
   readonly threaded: (definition: string) => Call<Promise<number>>;
+  /** Where a buffer's memory begins, which must not be moved while anybody goes by this. */
+  readonly address: (bytes: ArrayBufferView) => bigint;
   /** Calls back in every turn of the event loop in which the descriptor can be read, until the answer is closed. */
   readonly whenReadable: (fd: number, callback: () => void) => LoopHandle;
 }
 
 /** While it is referenced it keeps the event loop alive. */
-interface LoopHandle {
+export interface LoopHandle {
   ref(): void;
   unref(): void;
   close(): void;
@@ -99,5 +101,6 @@ export function openLibrary(): Binding {
         });
       }
     });
-  return { failing, trying, plain, threaded, whenReadable };
+  const address: Binding['address'] = (bytes) => koffi.address(bytes);
+  return { failing, trying, plain, threaded, address, whenReadable };
 }

@@ -20,11 +20,12 @@ export interface Spawn {
   readonly file: string;
   readonly argv: readonly string[];
   readonly env: readonly string[];
+  readonly commonEnv?: readonly string[];
   readonly cwd: string;
   readonly stdio: PipeStdio | TerminalStdio;
 }
 
-export function bindSpawn({ plain, threaded }: Binding) {
+export function bindSpawn({ plain, threaded, address }: Binding) {
   /** These functions return the error number instead of setting errno. */
   const returning = (definition: string): ((...values: unknown[]) => void) => {
     const call = plain(definition);
@@ -33,10 +34,12 @@ export function bindSpawn({ plain, threaded }: Binding) {
       if (problem !== 0) throw new PosixError(errnoName(problem), 'posix_spawn');
     };
   };
-  // Its thread stands still until the child has begun its program, a third of a millisecond and more on a busy machine.
-  const spawnCall = threaded(
-    'int posix_spawn(void *pid, const char *path, void *actions, void *attributes, const char **argv, const char **envp)',
-  );
+  const definition =
+    'int posix_spawn(void *pid, const char *path, void *actions, void *attributes, const char **argv, void *envp)';
+  const [spawnNow, spawnElsewhere] = [plain(definition), threaded(definition)];
+  const environment = environmentBlocks(address);
+  /** Memory that only the pointers of a call lead to. */
+  const inUse = new Set<object>();
   const initActions = returning('int posix_spawn_file_actions_init(void *actions)');
   const destroyActions = returning('int posix_spawn_file_actions_destroy(void *actions)');
   const addDup = returning('int posix_spawn_file_actions_adddup2(void *actions, int from, int to)');
@@ -68,13 +71,17 @@ export function bindSpawn({ plain, threaded }: Binding) {
   return {
     /**
      * Starts a session leader that holds descriptors 0, 1 and 2 only, with every signal at its default. The child can
-     * have ended, and its end been told, before its number is known here.
+     * have ended, and its end been told, before its number is known here. The thread that does it stands still until
+     * the child has begun its program: a third of a millisecond, more on a busy machine, for ever on a dead network
+     * disk. `here` is this thread, which saves waking another.
      */
-    async spawn({ file, argv, env, cwd, stdio }: Spawn): Promise<number> {
+    async spawn({ file, argv, env, commonEnv, cwd, stdio }: Spawn, here = false): Promise<number> {
       // glibc: sizeof(posix_spawn_file_actions_t) is 80.
       const actions = Buffer.alloc(128);
       // A small array's memory may be moved by V8; an ArrayBuffer's is not.
       const pid = new Int32Array(new ArrayBuffer(4));
+      const variables = environment(env, commonEnv);
+      inUse.add(variables);
       initActions(actions);
       try {
         addStdio(actions, stdio);
@@ -82,10 +89,12 @@ export function bindSpawn({ plain, threaded }: Binding) {
         // Descriptors that Node itself inherited without CLOEXEC would pass through otherwise.
         addCloseFrom(actions, 3);
         const words = [...argv, null];
-        const problem = await spawnCall(pid, file, actions, attributes, words, [...env, null]);
+        const given = [pid, file, actions, attributes, words, variables.pointers];
+        const problem = here ? spawnNow(...given) : await spawnElsewhere(...given);
         if (problem !== 0) throw new PosixError(errnoName(problem), 'posix_spawn');
       } finally {
         destroyActions(actions);
+        inUse.delete(variables);
       }
       return pid[0] ?? -1;
     },
@@ -113,4 +122,40 @@ function spawnAttributes(
     SETSID | SETSIGDEF | SETSIGMASK,
   );
   return attributes;
+}
+
+/** Strings in memory as C has them, each ended by a NUL, and where each begins. */
+interface Block {
+  readonly bytes: Buffer;
+  readonly pointers: BigUint64Array;
+}
+
+/**
+ * The environment as C wants it. To turn forty strings into memory takes longer than all else here; those that starts
+ * have in common are turned once.
+ */
+function environmentBlocks(address: Binding['address']) {
+  const known = new WeakMap<readonly string[], Block>();
+  const none: readonly string[] = [];
+  const make = (strings: readonly string[]): Block => {
+    const bytes = Buffer.from(strings.map((string) => `${string}\0`).join(''));
+    const pointers = new BigUint64Array(new ArrayBuffer(8 * strings.length));
+    let at = strings.length === 0 ? 0n : address(bytes);
+    for (const [index, string] of strings.entries()) {
+      pointers[index] = at;
+      at += BigInt(Buffer.byteLength(string) + 1);
+    }
+    return { bytes, pointers };
+  };
+  return (env: readonly string[], commonEnv = none) => {
+    const common = known.get(commonEnv) ?? make(commonEnv);
+    known.set(commonEnv, common);
+    const own = make(env);
+    const both = common.pointers.length + own.pointers.length;
+    // A small array's memory may be moved by V8; an ArrayBuffer's is not. One more for the NULL at its end.
+    const pointers = new BigUint64Array(new ArrayBuffer(8 * (both + 1)));
+    pointers.set(common.pointers);
+    pointers.set(own.pointers, common.pointers.length);
+    return { pointers, own };
+  };
 }

@@ -4,6 +4,7 @@
 import { closeSync } from 'node:fs';
 
 import type { Posix } from './posix.ts';
+import type { LoopHandle } from './posix-library.ts';
 
 /** The two directions that somebody waits for. */
 export interface Interest {
@@ -22,7 +23,7 @@ export interface Happened extends Interest {
 export class Readiness {
   private readonly posix: Posix;
   private readonly epoll: number;
-  private readonly handle: { ref(): void; unref(): void; close(): void };
+  private readonly handle: LoopHandle;
   private readonly watched = new Map<number, Interest & { readonly ready: Ready }>();
 
   constructor(posix: Posix) {

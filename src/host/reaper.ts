@@ -28,6 +28,8 @@ export interface Birth {
   failed(): void;
 }
 
+/** As long as a child is this young, others are likely to be started with it. */
+const YOUNG_MS = 20;
 // The longest delay that Node's timers take, about 25 days.
 const longestDelayMs = 2 ** 31 - 1;
 
@@ -55,6 +57,7 @@ export class Reaper {
   private births = 0;
   /** An orphan may stand in the line behind somebody who was not known yet. */
   private sweptInPart = false;
+  private newest = { pid: 0, atMs: 0 };
   /** Births that are not over, oldest first. */
   private readonly expected = new Set<number>();
   /** Children that ended and are not known, with the newest birth at that time: they may be one of those. */
@@ -96,10 +99,24 @@ export class Reaper {
     if (this.closed) throw new Error('the reaper is closed');
     this.suspects.delete(pid);
     this.children.set(pid, ended);
+    this.newest = { pid, atMs: performance.now() };
     // A SIGCHLD listener does not keep Node's loop alive.
     this.anchor ??= setInterval(() => {}, longestDelayMs);
     // It may have died before this process listened for SIGCHLD.
     setImmediate(() => this.reap(pid));
+  }
+
+  /** Nobody is being started, and whoever was started last has ended or is at work for a while. */
+  get quiet(): boolean {
+    const { pid, atMs } = this.newest;
+    return (
+      this.expected.size === 0 && !(this.children.has(pid) && performance.now() - atMs < YOUNG_MS)
+    );
+  }
+
+  /** It seems to have ended: looked at now, before the signal that says so has come. */
+  look(pid: number): void {
+    this.reap(pid);
   }
 
   /** Pids of children that have not ended, as far as is known. */

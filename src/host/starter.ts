@@ -12,8 +12,12 @@ import type { ChildListener } from './child.ts';
 import type { Children } from './children.ts';
 import { startedBody, type ProcessFacts } from './facts.ts';
 import { HeldProcess, type ProcessSetting, type ProcessWatcher } from './held-process.ts';
-import { inheritable } from './environment.ts';
-import { launchPlan, type StartSurroundings, type Surroundings } from './launch-plan.ts';
+import {
+  launchPlan,
+  startSurroundings,
+  type StartSurroundings,
+  type Surroundings,
+} from './launch-plan.ts';
 import type { Registry } from './registry.ts';
 import { SpareJournals, storageError, type Spare, type SpareOptions } from './spare-journals.ts';
 import { TurnGate } from './turn-gate.ts';
@@ -52,8 +56,7 @@ export class Starter {
     this.options = options;
     this.gate = new TurnGate(options.limits.startsPerTurn);
     this.spares = new SpareJournals(options);
-    const { surroundings } = options;
-    this.surroundings = { ...surroundings, inheritable: inheritable(surroundings.env) };
+    this.surroundings = startSurroundings(options.surroundings);
   }
 
   async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {

@@ -81,6 +81,8 @@ export interface LaunchPlan {
   readonly argv: readonly string[];
   /** "NAME=value" each. */
   readonly env: readonly string[];
+  /** More of them, of other names: those that many starts have in common, always in the same array. */
+  readonly commonEnv?: readonly string[];
   readonly cwd: string;
   readonly streams: 'merged' | 'separate' | 'pty';
   readonly stdin: 'none' | 'pipe';
