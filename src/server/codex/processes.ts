@@ -217,8 +217,9 @@ export class Processes {
       if (isCode(error, 'not_found')) return { running: false };
       throw error;
     }
-    // A closed one is left alone: clients terminate whatever has ended, and what it left running was meant to stay.
-    if (info.state === 'running' || info.state === 'exited')
+    // A closed one is left alone: clients terminate whatever has ended, and what it left running was meant to stay. One
+    // that was lost may itself be alive.
+    if (info.state !== 'closed')
       this.send(id, 'terminate')
         .catch(ignoreEnded)
         .catch((error: unknown) => report(String(error)));
