@@ -41,6 +41,7 @@ export async function withPlace<T>(
     const place = { handle, real: await realPath(handle), stats: await handle.stat() };
     if (!way.follow && place.real !== path) throw new SystemError('ENOTDIR');
     way.reach.check(place.real, 'read');
+    await way.reach.checkHeld(handle);
     return await use(place);
   } finally {
     await handle.close();
@@ -59,6 +60,7 @@ export async function withFolder<T>(
   try {
     const real = await realPath(handle);
     if (!follow && real !== path) throw new SystemError('ENOTDIR');
+    await reach.checkHeld(handle);
     return await use({ handle, real });
   } finally {
     await handle.close();
@@ -121,6 +123,7 @@ async function openOrLink(
   }
   try {
     reach.check(await realPath(opened), 'write');
+    await reach.checkHeld(opened);
     if (!(await opened.stat()).isFile()) throw notAFile(join(real, name), { follow });
     return opened;
   } catch (error) {

@@ -2,6 +2,8 @@
 // the call's sandbox which folders are. Always asked with the real path of what is already open, never with a name that
 // could still come to mean something else.
 
+import type { FileHandle } from 'node:fs/promises';
+import { isStateByAnotherWay } from './fs-alias.ts';
 import { SystemError } from './fs-error.ts';
 import { bytePath, isWithin, type BytePath } from './fs-uri.ts';
 import type { CodexSession } from './rpc.ts';
@@ -27,6 +29,12 @@ export class Reach {
     if (access === 'write' && allowed !== 'write') throw new SystemError('EROFS');
   }
 
+  /** For what is held: that it is nothing hidden by way of a mount or under a second name. */
+  async checkHeld(held: FileHandle): Promise<void> {
+    if (this.home !== undefined && (await isStateByAnotherWay(held, this.home)))
+      throw new SystemError('EACCES');
+  }
+
   /** For a name before it is looked up: what is out of sight is no way to anywhere either, and its links are not told. */
   checkName(path: BytePath): void {
     const closed = this.rules !== undefined && accessTo(this.rules, path) === 'deny';
@@ -48,7 +56,7 @@ export class Reach {
    */
   hides(path: BytePath): boolean {
     if (this.home === undefined) return false;
-    return isWithin(this.home, path) || /^\/proc\/\d/.test(path);
+    return isWithin(this.home, path) || /^\/proc\/(?:\d|kcore$)/.test(path);
   }
 }
 
