@@ -115,20 +115,26 @@ it('[CX902] the environment has the fields and capabilities of the recording, bu
   const entry = recording('codex-14-capabilities-config.jsonl', {}).find(
     ({ dir, msg }) => dir === 'recv' && (msg as { id: number }).id === 2,
   );
-  const { result: theirs } = entry?.msg as { result: ReturnType<typeof infoOf> };
+  const { result: theirs } = (entry as { msg: { result: ReturnType<typeof infoOf> } }).msg;
   const ours = infoOf({ env: process.env, cwd: '/', userHome: '/', version: '1' });
   const missing = (from: object = {}, at: object = {}): string[] =>
     Object.entries(from).flatMap(([name, value]) => (value && !(name in at) ? [name] : []));
   expect(missing(theirs, ours)).toEqual(['providerId', 'prependPathDirs']);
   expect(missing(ours, theirs)).toEqual([]);
   expect(missing(theirs.capabilities, ours.capabilities)).toEqual([
-    ...['networkProxyLaunch', 'networkProxyReviewDomains'],
-    ...['credentialMasking', 'credentialMaskingCustomProviders', 'capabilityDiscoveryV2'],
-    ...['shellSnapshotV2'],
-    ...['linuxRootWritePreservesDevices', 'linuxApprovedRootWritePreservesRestrictions'],
+    'networkProxyLaunch',
+    'networkProxyReviewDomains',
+    'credentialMasking',
+    'credentialMaskingCustomProviders',
+    'capabilityDiscoveryV2',
+    'linuxRootWritePreservesDevices',
+    'linuxApprovedRootWritePreservesRestrictions',
   ]);
   expect(missing(ours.capabilities, theirs.capabilities)).toEqual([
-    ...['processList', 'processResize', 'processCloseStdin', 'processAnySignal'],
+    'processList',
+    'processResize',
+    'processCloseStdin',
+    'processAnySignal',
   ]);
 });
 
@@ -136,7 +142,10 @@ it('[CX902] codex-16-auth.jsonl', async () => {
   const root = temporaryFolder();
   mkdirSync(join(root, 'ws'));
   const server = await listenExecServer({
-    ...{ home: join(root, 'home'), env: process.env, cwd: '/', listen: 'ws://127.0.0.1:0' },
+    home: join(root, 'home'),
+    env: process.env,
+    cwd: '/',
+    listen: 'ws://127.0.0.1:0',
     report: (message) => {
       throw new Error(message);
     },

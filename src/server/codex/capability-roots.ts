@@ -105,8 +105,11 @@ class RootScan {
   async answer(): Promise<unknown> {
     const { id, uri, path, way } = this.asked;
     const told = (found: Found, error: string | null): unknown => ({
-      ...{ id, path: uri, ...found },
-      ...{ warnings: this.warnings, error },
+      id,
+      path: uri,
+      ...found,
+      warnings: this.warnings,
+      error,
     });
     try {
       if (path instanceof RpcError) throw path;

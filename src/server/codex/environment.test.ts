@@ -70,6 +70,7 @@ describe('the environment', () => {
       httpHeaderEnvVars: true,
       sandboxedFileStreaming: true,
       fileWriteStreaming: true,
+      shellSnapshotV2: true,
     });
     for (const name of [
       'capabilityRoots/discoverV1',

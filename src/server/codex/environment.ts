@@ -35,6 +35,7 @@ const capabilities = {
   httpHeaderEnvVars: true,
   sandboxedFileStreaming: true,
   fileWriteStreaming: true,
+  shellSnapshotV2: true,
 } as const;
 
 export function environmentInfo({

@@ -47,7 +47,7 @@ async function spotOfFolder(path: BytePath): Promise<Spot | undefined> {
   }
 }
 
-/** `mounts`: "36 35 98:0 /root/in/filesystem /mount/point options… - type source options", names with octal escapes. */
+/** `mounts`: "36 35 98:0 /part/of/filesystem /mount/point options… - type source options", names with octal escapes. */
 export function spotIn(mounts: string, id: string, real: BytePath): Spot | undefined {
   const line = mounts.split('\n').find((each) => each.startsWith(`${id} `));
   if (line === undefined) return undefined;
