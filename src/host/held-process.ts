@@ -109,7 +109,6 @@ export class HeldProcess implements ChildListener {
     this.lastOutputAtMs = ending.lastOutputAtMs;
     this.rootAlive = false;
     this.streamsEnded = true;
-    this.asides.forget();
   }
 
   get state(): ProcessState {

@@ -45,9 +45,10 @@ describe.skipIf(!works)('a sandboxed command', () => {
       disk: 'touch /etc/holdfast-no',
       quiet: 'exit 3',
       fine: 'echo Permission denied >&2; echo in > "$PWD/a"',
+      local: 'bash -c "echo > /dev/tcp/127.0.0.1/9"',
       net: 'echo "curl: (6) Could not resolve host: example.org"; exit 6',
     };
-    const expected = { disk: true, quiet: false, fine: false, net: true };
+    const expected = { disk: true, quiet: false, fine: false, local: true, net: true };
     for (const [id, script] of Object.entries(scripts)) {
       const started = await client.shell(id, script, { ...boxed, cwd: pathToFileURL(folder).href });
       expect(started).toEqual({ processId: id, sandboxType: 'linuxSeccomp' });

@@ -52,8 +52,8 @@ export function settingsOf(policy: unknown): Record<string, string> {
 interface Policy {
   readonly inherit: string;
   readonly set: Record<string, string>;
-  excludes(name: string): boolean;
-  keeps(name: string): boolean;
+  readonly excludes: (name: string) => boolean;
+  readonly keeps: (name: string) => boolean;
 }
 
 function readPolicy(value: unknown): Policy {

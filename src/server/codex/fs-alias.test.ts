@@ -31,6 +31,10 @@ interface Scoped {
   readonly call: (method: string, params: unknown) => Promise<Answer>;
 }
 
+/** What a process sees as its disk. */
+const rootOf = (process: string | number | undefined): string =>
+  join('/proc', String(process), 'root');
+
 /** A state directory with a secret in it, and a caller with a scoped token. */
 function scoped(): Scoped {
   const folder = realpathSync(temporaryFolder());
@@ -113,9 +117,9 @@ it('[CX906] nothing of it by way of /proc: not by descriptors, folders or roots 
     `/dev/fd/${fd}`,
     `/proc/${process.pid}/fd/${fd}`,
     `/proc/self/root${home}/token`,
-    `/proc/self/task/${process.pid}/root${home}/token`,
+    `${rootOf(`self/task/${process.pid}`)}${home}/token`,
     `/proc/${child.pid}/cwd/token`,
-    `/proc/${child.pid}/root${home}/token`,
+    `${rootOf(child.pid)}${home}/token`,
     '/proc/self/environ',
   ];
   expect(await call('fs/readFile', { path: uri('/proc/kcore') })).toEqual(denied);
@@ -174,7 +178,7 @@ it.skipIf(!mountable)('[CX906] what another process sees as its disk is no way i
   const child = spawn('unshare', words, { stdio: ['ignore', 'pipe', 'inherit'] });
   onCleanup(() => void child.kill('SIGKILL'));
   await once(child.stdout, 'data');
-  symlinkSync(`/proc/${child.pid}/root${folder}/alias`, join(folder, 'theirs'));
+  symlinkSync(`${rootOf(child.pid)}${folder}/alias`, join(folder, 'theirs'));
   // It is there for whoever may see it.
   expect(readFileSync(join(folder, 'theirs/token'), 'utf8')).toBe('secret');
   await expectDenied(made, join(folder, 'theirs/token'));

@@ -47,6 +47,14 @@ export interface ProcessesOptions {
 /** An id may be used again this long after its process closed: the peer's number. */
 const REUSE_MS = 30_000;
 
+/** A process that the connection is told of, from behind an event of its journal. */
+interface Told {
+  readonly id: string;
+  readonly processId: string;
+  readonly after: number;
+  readonly sandboxed: boolean;
+}
+
 export class Processes {
   private readonly options: ProcessesOptions;
   private readonly snapshots: ShellSnapshots;
@@ -77,14 +85,16 @@ export class Processes {
     const { processes } = await host.list(owner, {});
     for (const info of processes)
       if (info.state === 'running' || info.state === 'exited')
-        this.follow(info.id, processIdOf(info), info.seq, isSandboxed(info));
+        this.follow({
+          id: info.id,
+          processId: processIdOf(info),
+          after: info.seq,
+          sandboxed: isSandboxed(info),
+        });
   }
 
   private follow(
-    id: string,
-    processId: string,
-    after: number,
-    sandboxed: boolean,
+    { id, processId, after, sandboxed }: Told,
     meant: Promise<boolean> = Promise.resolve(true),
   ): void {
     const { host, clock, wire, owner, signal, report } = this.options;
@@ -135,7 +145,7 @@ export class Processes {
     );
     const meant = started.catch(() => false);
     // After its first event, which is the start itself.
-    this.follow(id, processId, 1, isSandboxed(spec), meant);
+    this.follow({ id, processId, after: 1, sandboxed: isSandboxed(spec) }, meant);
     return started;
   }
 

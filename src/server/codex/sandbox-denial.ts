@@ -8,9 +8,9 @@ export const SANDBOX_LABEL = 'codex.sandbox';
 export type CutOff = 'files' | 'files and network';
 
 const REFUSED_FILES = /operation not permitted|permission denied|read-only file system/i;
-/** In a sandbox without a network nothing else makes these. */
+/** In a sandbox without a network hardly anything else makes these. */
 const REFUSED_NETWORK =
-  /network is unreachable|temporary failure in name resolution|could not resolve host/i;
+  /network is unreachable|connection refused|temporary failure in name resolution|could not resolve host/i;
 /** Of its output, from both ends. */
 const LOOK_BYTES = 256 * 1024;
 
