@@ -1,6 +1,6 @@
 // Leases, paced readers, counted reads and queued input: what a host keeps for whoever serves others with it.
 
-import { statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { connectKeeper } from '../../src/keeper/connect.ts';
@@ -203,4 +203,25 @@ it('[CX903] a host that was closed leaves to the next the time that was left, an
   const third = await inProcess({ folder, report: (message) => reports.push(message) });
   expect(reports).toEqual([expect.stringContaining('leases cannot be read')]);
   expect(await third.lease(OWNER, lease)).toEqual({ held: true });
+});
+
+it('[CX910] what outlived its keeper is not called settled because something else ended, and is ended when asked', async () => {
+  const folder = temporaryFolder();
+  const first = await overKeeper({ folder });
+  const id = await startProcess(first, { argv: ['sleep', '600'] });
+  const { pid: survivor } = await first.get(OWNER, { id });
+  const { pid } = await first.health('*', {});
+  process.kill(pid, 'SIGKILL');
+  await first.ended;
+  const second = await overKeeper({ folder });
+  // An end of its own kin, of which the new keeper is told.
+  const other = await startProcess(second, { argv: ['sh', '-c', 'setsid sleep 0 & exit 0'] });
+  await waitFor(second, other, { kind: 'settled' });
+  expect(await second.get(OWNER, { id })).toMatchObject({ state: 'lost', settled: false });
+  const ended = await second.signal(OWNER, { id, signal: 'terminate', by: 'test' });
+  expect(ended).toMatchObject({ signalled: [survivor], survivors: [] });
+  await waitFor(second, id, { kind: 'settled' });
+  // Ended, though perhaps not collected yet.
+  const stat = `/proc/${survivor}/stat`;
+  expect(existsSync(stat) ? readFileSync(stat, 'utf8') : ') Z ').toContain(') Z ');
 });
