@@ -2,8 +2,16 @@
 // folder at two places (a bind mount, another process's view of the disk) and one file under two names (a hard link).
 // So what is held is also compared by the filesystem it is on and where it is there, and by its number.
 
-import { constants, type Stats } from 'node:fs';
-import { lstat, open, readdir, readFile, readlink, type FileHandle } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  type Dirent,
+  type Stats,
+} from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
 import { errnoOf } from '../../base/disk.ts';
 import { isWithin, join, pathBytes, type BytePath } from './fs-uri.ts';
 
@@ -18,32 +26,39 @@ interface Spot {
   readonly isProc: boolean;
 }
 
-/** Of what is held: inside of the state directory, by whatever way; or out of what this program can see itself. */
-export async function isStateByAnotherWay(held: FileHandle, home: BytePath): Promise<boolean> {
-  const spot = await spotOf(held);
-  if (!spot || (spot.isProc && /^\/\d/.test(spot.path))) return true;
-  const state = await spotOfFolder(home);
-  if (state && spot.device === state.device && isWithin(state.path, spot.path)) return true;
-  return isLinkedIn(home, await held.stat());
+/** The state directory, as it is told from whatever else is held. */
+export class StateFolder {
+  readonly path: BytePath;
+  private known: Spot | undefined;
+
+  constructor(path: BytePath) {
+    this.path = path;
+  }
+
+  /** Of a held place: inside of this, by whatever way; or out of what this program can see itself. */
+  async holds(fd: number, stats?: Stats): Promise<boolean> {
+    const spot = spotOf(fd);
+    if (!spot || (spot.isProc && /^\/\d/.test(spot.path))) return true;
+    const own = (this.known ??= spotOfFolder(this.path));
+    if (own && spot.device === own.device && isWithin(own.path, spot.path)) return true;
+    return stats !== undefined && isLinkedIn(this.path, stats);
+  }
 }
 
-/** Undefined for a mount that is none of ours: there is no telling what it shows. */
-async function spotOf({ fd }: FileHandle): Promise<Spot | undefined> {
-  const [info, mounts, real] = await Promise.all([
-    readFile(`/proc/self/fdinfo/${fd}`, 'latin1'),
-    readFile('/proc/self/mountinfo', 'latin1'),
-    readlink(`/proc/self/fd/${fd}`, 'buffer'),
-  ]);
-  const id = /^mnt_id:\s*(\d+)$/m.exec(info)?.[1];
-  return id === undefined ? undefined : spotIn(mounts, id, real.toString('latin1'));
+/** Undefined for a mount that is none of ours: there is no telling what it shows. Of memory, so without a thread's help. */
+function spotOf(fd: number): Spot | undefined {
+  const id = /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1];
+  if (id === undefined) return undefined;
+  const real = readlinkSync(`/proc/self/fd/${fd}`, 'buffer').toString('latin1');
+  return spotIn(readFileSync('/proc/self/mountinfo', 'latin1'), id, real);
 }
 
-async function spotOfFolder(path: BytePath): Promise<Spot | undefined> {
-  const held = await open(pathBytes(path), O_PATH | O_DIRECTORY);
+function spotOfFolder(path: BytePath): Spot | undefined {
+  const fd = openSync(pathBytes(path), O_PATH | O_DIRECTORY);
   try {
-    return await spotOf(held);
+    return spotOf(fd);
   } finally {
-    await held.close();
+    closeSync(fd);
   }
 }
 
@@ -71,8 +86,8 @@ async function isLinkedIn(home: BytePath, stats: Stats): Promise<boolean> {
 }
 
 async function holds(folder: BytePath, wanted: Stats): Promise<boolean> {
-  for (const entry of await entriesOf(folder)) {
-    const path = join(folder, entry.name);
+  for (const { name, entry } of await entriesOf(folder)) {
+    const path = join(folder, name);
     if (entry.isDirectory() ? await holds(path, wanted) : await isSame(path, wanted)) return true;
   }
   return false;
@@ -80,14 +95,16 @@ async function holds(folder: BytePath, wanted: Stats): Promise<boolean> {
 
 interface Named {
   readonly name: BytePath;
-  isDirectory(): boolean;
+  readonly entry: Dirent;
 }
 
 async function entriesOf(folder: BytePath): Promise<Named[]> {
-  const entries = await readdir(pathBytes(folder), { withFileTypes: true, encoding: 'buffer' });
+  const options = { withFileTypes: true, encoding: 'buffer' as BufferEncoding } as const;
+  const entries = await readdir(pathBytes(folder), options);
+  // Buffers, because a name need not be UTF-8; the types of this version do not know it.
   return entries.map((entry) => ({
     name: (entry.name as unknown as Buffer).toString('latin1'),
-    isDirectory: () => entry.isDirectory(),
+    entry,
   }));
 }
 

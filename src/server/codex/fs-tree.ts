@@ -205,7 +205,7 @@ async function copyOver(
   const file = await openRegular({ folder: source.handle, name });
   try {
     way.reach.check(await realPath(file), 'read');
-    await way.reach.checkHeld(file);
+    await way.reach.checkHeld(file, await file.stat());
     const target = await openToWrite(to, way);
     try {
       // The kernel copies; a file onto itself is left as it is.
@@ -256,7 +256,7 @@ async function copyNew(from: Spot, to: Spot, { reach }: Way): Promise<void> {
   const file = await openRegular(from);
   try {
     reach.check(await realPath(file), 'read');
-    await reach.checkHeld(file);
+    await reach.checkHeld(file, await file.stat());
     const target = await createFile(to.folder, to.name);
     try {
       await copyFile(inside(file), inside(target));
