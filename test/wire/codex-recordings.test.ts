@@ -49,12 +49,6 @@ function replay(
   });
 }
 
-function wallClock(): FakeClock {
-  const clock = new FakeClock();
-  clock.wallOffsetMs = Date.now() - clock.nowUs() / 1000;
-  return clock;
-}
-
 it('[CX902] codex-09-detach-expiry.jsonl', async () => {
   const made = await surroundings({ detachMs: 100 });
   const ended = async (): Promise<void> => {
@@ -67,9 +61,14 @@ it('[CX902] codex-09-detach-expiry.jsonl', async () => {
 });
 
 it('[CX902] codex-10-retention.jsonl', async () => {
-  const clock = wallClock();
+  const clock = new FakeClock();
   const made = await surroundings({ clock });
-  const steps = { A4: () => clock.advance(29_000), A5: () => clock.advance(1700) };
+  // Its end was told by the keeper, whose clock is the machine's: from there on ours counts.
+  const atItsEnd = async (): Promise<void> => {
+    const { closedAtMs = 0 } = await made.server.host.get('*', { id: 'p' });
+    clock.wallOffsetMs = closedAtMs - clock.nowUs() / 1000;
+  };
+  const steps = { A3: atItsEnd, A4: () => clock.advance(29_000), A5: () => clock.advance(1700) };
   expect(await replay(made, 'codex-10-retention.jsonl', steps)).toEqual({
     // Its id is free, and what it printed is still there.
     A6: expect.objectContaining({ exited: true, closed: true, nextSeq: 4 }) as unknown,
