@@ -245,9 +245,14 @@ class Talk {
     }
     if (params.processId === undefined) return this.cameOther(method, params);
     const ours = this.client.of(params.processId);
-    if (method !== 'process/output') return ours.some((each) => each.method === method);
     const recorded = this.expected.filter((each) => each.params?.processId === params.processId);
-    const closed = ours.some((each) => each.method === 'process/closed');
+    // As often as in the recording: an id may have been used again.
+    const came = (kind: string): boolean => {
+      const wanted = recorded.filter((each) => each.method === kind).length;
+      return ours.filter((each) => each.method === kind).length >= Math.max(1, wanted);
+    };
+    if (method !== 'process/output') return came(method);
+    const closed = came('process/closed');
     const wanted = nameless(text(recorded.flatMap((each) => each.params ?? [])));
     return closed || nameless(this.client.output(params.processId)).length >= wanted.length;
   }
