@@ -77,6 +77,9 @@ export class Host implements HostApi {
     const params = this.params('read', input);
     const process = this.find(owner, params);
     const { maxBytes = DEFAULT_PAGE_BYTES, offset, paceBytes } = params;
+    const counted = params.asides === true || params.afterCount !== undefined;
+    const recalling = counted ? process.asides.recall(process.journal) : undefined;
+    if (recalling) await recalling;
     const after =
       params.afterCount === undefined
         ? (params.after ?? 0)
@@ -92,7 +95,6 @@ export class Host implements HostApi {
     const page = await readPage(process.journal, { after, maxBytes, offset });
     const seq = process.journal.visibleSeq;
     if (paceBytes !== undefined && live) process.pace(page.nextOffset + paceBytes);
-    const counted = params.asides === true || params.afterCount !== undefined;
     return {
       ...page,
       seq,

@@ -20,6 +20,7 @@ import { FeedFile } from './feed-file.ts';
 import type { HeldProcess } from './held-process.ts';
 import { endWhenIdle, onceExited } from './idle.ts';
 import { Kin } from './kin.ts';
+import { LeaseFile } from './lease-file.ts';
 import { Leases } from './leases.ts';
 import type { Surroundings } from './launch-plan.ts';
 import { recoverProcesses } from './recover.ts';
@@ -92,7 +93,11 @@ export class Household {
       forgotten: (process) => this.forgotten(process),
       look: (process) => this.kin.check(process),
     });
-    this.leases = new Leases(clock, (owner, spareLabel) => this.leaseRanOut(owner, spareLabel));
+    this.leases = new Leases({
+      clock,
+      file: new LeaseFile(join(options.folder, 'leases.json'), this.report),
+      ranOut: (owner, spareLabel) => this.leaseRanOut(owner, spareLabel),
+    });
     this.syncer = new Syncer(clock, this.report);
     const feedUsage = new DiskUsage(Infinity, () => undefined, usage.refusals);
     const feedPlace = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
@@ -166,6 +171,7 @@ export class Household {
       this.registry.add(process);
       await this.complete(process);
     }
+    this.leases.restore();
   }
 
   /** Ends everything that was started and leaves no descendant. */

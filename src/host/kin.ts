@@ -58,6 +58,8 @@ export class Kin {
   private readonly lastFound = new WeakMap<HeldProcess, readonly number[]>();
   private readonly looking = new WeakSet<HeldProcess>();
 
+  /** Lost by an earlier keeper and not settled: what lives of them went to init, and nobody tells us of it. */
+  private readonly inherited = new Set<HeldProcess>();
   private readonly onSettled: (process: HeldProcess) => void;
 
   constructor(options: { clock: Clock; told: boolean; settled: (process: HeldProcess) => void }) {
@@ -89,7 +91,7 @@ export class Kin {
     // Every living descendant of a dead root hangs below an orphan that came to us: mostly there is none.
     const alone = this.told && !this.hasOrphans();
     for (const process of this.unsettled) {
-      if (alone && !process.rootAlive) this.settle(process);
+      if (alone && !process.rootAlive && !this.inherited.has(process)) this.settle(process);
       else this.check(process);
     }
   }
@@ -111,11 +113,19 @@ export class Kin {
   /** Read back from disk: its descendants, if any live, are known only by their marker. */
   async restored(process: HeldProcess): Promise<void> {
     process.settled = (await this.find(process)).length === 0;
-    if (!process.settled) this.unsettled.add(process);
+    if (process.settled) return;
+    this.unsettled.add(process);
+    this.inherited.add(process);
   }
 
   forget(process: HeldProcess): void {
     this.unsettled.delete(process);
+    this.inherited.delete(process);
+  }
+
+  /** Whether we are told of every end among its descendants, because they are below us. */
+  private toldOf(process: HeldProcess): boolean {
+    return this.told && !this.inherited.has(process);
   }
 
   /**
@@ -125,7 +135,7 @@ export class Kin {
   check(process: HeldProcess): void {
     if (process.settled || process.rootAlive) return;
     if (this.anyoneLeft(process)) return;
-    if (this.told || !loadPosix()) this.settle(process);
+    if (this.toldOf(process) || !loadPosix()) this.settle(process);
     else void this.lookEverywhere(process);
   }
 
@@ -233,7 +243,7 @@ export class Kin {
   /** Calls back whenever settling may have come nearer. The answer stops it. */
   onChange(process: HeldProcess, wake: () => void): () => void {
     const stop = process.onChange(wake);
-    if (this.told) return stop;
+    if (this.toldOf(process)) return stop;
     const look = (): (() => void) =>
       this.clock.after(LOOK_MS, () => {
         cancel = look();
@@ -271,9 +281,12 @@ export class Kin {
   private anyoneLeft(process: HeldProcess): boolean {
     if (!loadPosix()) return false;
     const family = familyOf(process);
-    if (this.told) return anyLeft(family, this.roots.keys()) || this.straysOf(process).length > 0;
+    if (this.toldOf(process))
+      return anyLeft(family, this.roots.keys()) || this.straysOf(process).length > 0;
     const found = this.lastFound.get(process) ?? [];
-    return groupAlive(family.rootPid) || found.some((pid) => belongsTo(family, pid));
+    if (found.some((pid) => belongsTo(family, pid))) return true;
+    // The number of an earlier keeper's root may be anybody's group by now.
+    return !this.inherited.has(process) && groupAlive(family.rootPid);
   }
 
   private settle(process: HeldProcess): void {

@@ -64,9 +64,7 @@ function finished(found: FinishedJournal, options: StarterOptions): HeldProcess 
     lostBytes,
   });
   options.usage.add(journal.bytesOnDisk);
-  const process = new HeldProcess(facts, journal, settingOf(options));
-  process.restore(ending);
-  return process;
+  return restored(facts, journal, ending, options);
 }
 
 function lost(
@@ -101,8 +99,18 @@ function lost(
   };
   journal.appendClosed({ facts, ending });
   journal.flush();
+  return restored(facts, journal, ending, options);
+}
+
+function restored(
+  facts: ProcessFacts,
+  journal: HeldProcess['journal'],
+  ending: Ending,
+  options: StarterOptions,
+): HeldProcess {
   const process = new HeldProcess(facts, journal, settingOf(options));
   process.restore(ending);
+  process.asides.forget();
   return process;
 }
 

@@ -32,8 +32,10 @@ export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
   };
   const call =
     (name: OperationName) => async (owner: Owner, params: unknown, signal?: AbortSignal) => {
+      let asked: KeeperLink | undefined;
       const ask = async (): Promise<unknown> => {
-        const operation = (await link())[name] as (...args: unknown[]) => Promise<unknown>;
+        asked = await link();
+        const operation = asked[name] as (...args: unknown[]) => Promise<unknown>;
         return operation(owner, params, signal);
       };
       try {
@@ -45,6 +47,8 @@ export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
           !repeatable(name, params)
         )
           throw error;
+        // A link that is being torn down refuses before it has ended: until then it would only be asked again.
+        await asked?.ended;
         return ask();
       }
     };

@@ -1,11 +1,15 @@
 // Leases, paced readers, counted reads and queued input: what a host keeps for whoever serves others with it.
 
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import { decodeRecords } from '../../src/protocol/record.ts';
+import { FakeClock } from '../support/fake-clock.ts';
 import {
   describeHosts,
   failure,
+  inProcess,
   overKeeper,
   startProcess,
   temporaryFolder,
@@ -146,4 +150,78 @@ it('[CX23] the keeper lets a lease run out although nobody is connected', async 
   const met = await waitFor(later, id, { kind: 'exit' });
   expect(met.process.outcome).toMatchObject({ by: 'lease ran out' });
   await later.close();
+});
+
+it('[CX903] a lease outlives its keeper: who held it still does, and it runs out as before', async () => {
+  const folder = temporaryFolder();
+  const first = await overKeeper({ folder });
+  const id = await startProcess(first, { argv: ['sleep', '600'] });
+  await first.lease(OWNER, { ...lease, spareLabel: 'stay' });
+  await first.lease('other', { ...lease, holder: 'three', ttlMs: 300 });
+  const { process: shortLived } = await first.start('other', { argv: ['sleep', '600'] });
+  const { pid } = await first.health('*', {});
+  process.kill(pid, 'SIGKILL');
+  await first.ended;
+  const second = await overKeeper({ folder });
+  expect(await second.lease(OWNER, { ...lease, mode: 'renew', holder: 'two' })).toEqual({
+    held: false,
+  });
+  expect(await second.lease(OWNER, { ...lease, mode: 'renew' })).toEqual({ held: true });
+  expect(await second.lease(OWNER, { ...lease, mode: 'take', holder: 'two' })).toEqual({
+    held: true,
+  });
+  expect((await second.get(OWNER, { id })).state).toBe('lost');
+  // Its time ran anew, and what was left of the process is ended with it.
+  const settled = { waits: [{ id: shortLived.id, for: [{ kind: 'settled' } as const] }] };
+  await second.wait('other', settled);
+  expect(await failure(second.lease('other', { ...lease, mode: 'renew' }))).toMatchObject({
+    code: 'not_found',
+  });
+});
+
+it('[CX903] a host that was closed leaves to the next the time that was left, and what is no list is passed by', async () => {
+  const folder = temporaryFolder();
+  const clock = new FakeClock();
+  const first = await inProcess({ folder, clock });
+  await first.lease(OWNER, lease);
+  clock.advance(50_000);
+  await first.close();
+  const file = join(folder, 'leases.json');
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const second = await inProcess({ folder, clock });
+  clock.advance(9000);
+  expect(await second.lease(OWNER, { ...lease, mode: 'renew', ttlMs: 1000 })).toEqual({
+    held: true,
+  });
+  clock.advance(2000);
+  expect(await failure(second.lease(OWNER, { ...lease, mode: 'renew' }))).toMatchObject({
+    code: 'not_found',
+  });
+  await second.close();
+  writeFileSync(file, '{"torn');
+  const reports: string[] = [];
+  const third = await inProcess({ folder, report: (message) => reports.push(message) });
+  expect(reports).toEqual([expect.stringContaining('leases cannot be read')]);
+  expect(await third.lease(OWNER, lease)).toEqual({ held: true });
+});
+
+it('[CX910] what outlived its keeper is not called settled because something else ended, and is ended when asked', async () => {
+  const folder = temporaryFolder();
+  const first = await overKeeper({ folder });
+  const id = await startProcess(first, { argv: ['sleep', '600'] });
+  const { pid: survivor } = await first.get(OWNER, { id });
+  const { pid } = await first.health('*', {});
+  process.kill(pid, 'SIGKILL');
+  await first.ended;
+  const second = await overKeeper({ folder });
+  // An end of its own kin, of which the new keeper is told.
+  const other = await startProcess(second, { argv: ['sh', '-c', 'setsid sleep 0 & exit 0'] });
+  await waitFor(second, other, { kind: 'settled' });
+  expect(await second.get(OWNER, { id })).toMatchObject({ state: 'lost', settled: false });
+  const ended = await second.signal(OWNER, { id, signal: 'terminate', by: 'test' });
+  expect(ended).toMatchObject({ signalled: [survivor], survivors: [] });
+  await waitFor(second, id, { kind: 'settled' });
+  // Ended, though perhaps not collected yet.
+  const stat = `/proc/${survivor}/stat`;
+  expect(existsSync(stat) ? readFileSync(stat, 'utf8') : ') Z ').toContain(') Z ');
 });

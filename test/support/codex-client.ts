@@ -74,6 +74,12 @@ export class CodexClient {
     });
   }
 
+  /** Over something else that behaves like a WebSocket which is open. */
+  static over(socket: WebSocket): CodexClient {
+    onCleanup(() => socket.terminate());
+    return new CodexClient(socket);
+  }
+
   static async connect(url: string, headers: Record<string, string> = {}): Promise<CodexClient> {
     const socket = new WebSocket(url, { headers, perMessageDeflate: false });
     const client = new CodexClient(socket);

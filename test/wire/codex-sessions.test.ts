@@ -150,11 +150,13 @@ describe('the time a session has', () => {
   it('[CX14] an id can be used again 30 seconds after its process closed, and until then it can be read', async () => {
     // 20, 27, 28
     const clock = new FakeClock();
-    clock.wallOffsetMs = Date.now() - clock.nowUs() / 1000;
-    const { codex } = await served({ clock });
+    const { codex, server } = await served({ clock });
     const client = await CodexClient.ready(codex);
     await client.start('p', ['echo', 'first']);
     await client.untilClosed('p');
+    // Its end was told by the keeper, whose clock is the machine's: from there on ours counts.
+    const { closedAtMs = 0 } = await server.host.get('*', { id: 'p' });
+    clock.wallOffsetMs = closedAtMs - clock.nowUs() / 1000;
     clock.advance(29_000);
     const spec = { processId: 'p', argv: ['echo', 'second'], cwd: 'file:///', env: {}, tty: false };
     expect((await client.refusal('process/start', spec)).message).toBe('process p already exists');

@@ -28,32 +28,61 @@ export function environmentOf(
 ): Record<string, string> {
   const result = new Map<string, string>();
   if (policy !== undefined && policy !== null)
-    for (const [name, value] of byPolicy(new Fields(policy, 'struct ExecEnvPolicy'), own))
-      result.set(name, value);
+    for (const [name, value] of byPolicy(readPolicy(policy), own)) result.set(name, value);
   for (const [name, value] of Object.entries(env)) result.set(name, value);
   for (const name of result.keys()) if (NEVER.has(name.toUpperCase())) result.delete(name);
   return Object.fromEntries(result);
 }
 
-function byPolicy(policy: Fields, own: Variables): Map<string, string> {
+/** Of variables that came about otherwise: those that the policy does not exclude. */
+export function allowedBy(
+  policy: unknown,
+  variables: ReadonlyMap<string, string>,
+): Map<string, string> {
+  if (policy === undefined || policy === null) return new Map(variables);
+  const { excludes, keeps } = readPolicy(policy);
+  return new Map([...variables].filter(([name]) => !excludes(name) && keeps(name)));
+}
+
+/** What the policy sets itself. */
+export function settingsOf(policy: unknown): Record<string, string> {
+  return policy === undefined || policy === null ? {} : readPolicy(policy).set;
+}
+
+interface Policy {
+  readonly inherit: string;
+  readonly set: Record<string, string>;
+  readonly excludes: (name: string) => boolean;
+  readonly keeps: (name: string) => boolean;
+}
+
+function readPolicy(value: unknown): Policy {
+  const policy = new Fields(value, 'struct ExecEnvPolicy');
   const inherit = policy.text('inherit');
   if (!INHERIT.includes(inherit)) {
     const known = INHERIT.map((name) => `\`${name}\``).join(', ');
     throw invalid(`unknown variant \`${inherit}\`, expected one of ${known}`);
   }
   const keepSecrets = policy.flag('ignoreDefaultExcludes');
-  const excluded = [...(keepSecrets ? [] : DEFAULT_EXCLUDES), ...policy.texts('exclude')];
+  const left = [...(keepSecrets ? [] : DEFAULT_EXCLUDES), ...policy.texts('exclude')].map(pattern);
   const set = policy.variables('set');
   const only = policy.texts('includeOnly').map(pattern);
-  const left = excluded.map(pattern);
+  return {
+    inherit,
+    set,
+    excludes: (name) => NEVER.has(name.toUpperCase()) || left.some((each) => each.test(name)),
+    keeps: (name) => only.length === 0 || only.some((each) => each.test(name)),
+  };
+}
+
+function byPolicy({ inherit, set, excludes, keeps }: Policy, own: Variables): Map<string, string> {
   const kept = new Map<string, string>();
   for (const [name, value] of inherit === 'none' ? [] : inheritable(own)) {
     if (inherit === 'core' && !CORE_NAMES.has(name)) continue;
-    if (!left.some((each) => each.test(name))) kept.set(name, value);
+    if (!excludes(name)) kept.set(name, value);
   }
   for (const [name, value] of Object.entries(set)) kept.set(name, value);
-  if (only.length === 0) return kept;
-  return new Map([...kept].filter(([name]) => only.some((each) => each.test(name))));
+  return new Map([...kept].filter(([name]) => keeps(name)));
 }
 
 /** "*" stands for anything, "?" for one letter. */

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { caller, TestSession, type Answer } from '../../../test/support/codex-session.ts';
 import { temporaryFolder } from '../../../test/support/hosts.ts';
+import { capabilityMethods } from './capability-roots.ts';
 import { environmentInfo, environmentMethods } from './environment.ts';
 import { fsMethods } from './fs.ts';
 
@@ -59,16 +60,25 @@ describe('the environment', () => {
     const { capabilities } = environmentInfo(about);
     const methods = {
       ...fsMethods(about),
+      ...capabilityMethods(about),
       ...environmentMethods(about, () => environmentInfo(about)),
     };
     expect(capabilities).toEqual({
+      capabilityDiscoverySandbox: true,
       fsWatchMissing: true,
       environmentConfigRead: true,
       httpHeaderEnvVars: true,
       sandboxedFileStreaming: true,
       fileWriteStreaming: true,
+      shellSnapshotV2: true,
     });
-    for (const name of ['fs/watchMissing', 'environmentConfig/read', 'fs/open', 'fs/writeBlock'])
+    for (const name of [
+      'capabilityRoots/discoverV1',
+      'fs/watchMissing',
+      'environmentConfig/read',
+      'fs/open',
+      'fs/writeBlock',
+    ])
       expect(methods[name]).toBeTypeOf('function');
   });
 });

@@ -9,7 +9,7 @@ import { fsError } from './fs-error.ts';
 import { list, noParams } from './fs-params.ts';
 import { openToRead } from './fs-place.ts';
 import { reachOf } from './fs-reach.ts';
-import { fill } from './fs-read.ts';
+import { readUpTo } from './fs-read.ts';
 import { bytePath, formatUri, parseUri } from './fs-uri.ts';
 import { Fields, invalid } from './params.ts';
 import {
@@ -29,11 +29,13 @@ export interface EnvironmentInfo {
 
 /** Each stands for methods that are there; what is not named counts as missing. */
 const capabilities = {
+  capabilityDiscoverySandbox: true,
   fsWatchMissing: true,
   environmentConfigRead: true,
   httpHeaderEnvVars: true,
   sandboxedFileStreaming: true,
   fileWriteStreaming: true,
+  shellSnapshotV2: true,
 } as const;
 
 export function environmentInfo({
@@ -164,11 +166,10 @@ async function contentOf(file: string, session: CodexSession): Promise<string | 
     const reach = await reachOf(session, undefined, undefined);
     const handle = await openToRead(bytePath(file), { reach, follow: true });
     try {
-      const buffer = Buffer.allocUnsafe(MAX_CONFIG_BYTES + 1);
-      const filled = await fill(handle, buffer, 0);
-      if (filled > MAX_CONFIG_BYTES)
+      const bytes = await readUpTo(handle, MAX_CONFIG_BYTES);
+      if (bytes === 'too long')
         throw configProblem(`${file} is larger than ${MAX_CONFIG_BYTES} bytes`);
-      return buffer.toString('utf8', 0, filled);
+      return bytes.toString('utf8');
     } finally {
       await handle.close();
     }

@@ -33,6 +33,8 @@ export interface Followed {
   readonly signal: AbortSignal;
   /** Resolves when the process is known to be the one that is meant: it is asked about while it is still being started. */
   readonly meant?: Promise<boolean>;
+  /** Of a sandboxed process that has exited: whether its sandbox was why it failed. */
+  readonly denied?: (() => Promise<boolean>) | undefined;
 }
 
 /** Ends with the process, or when the signal says so. */
@@ -54,8 +56,9 @@ export async function follow(followed: Followed): Promise<void> {
       const room = wire.room() === undefined && !page.end;
       // While this page is told, the keeper makes the next.
       if (room) next = ask(followed, after, offset);
+      const denied = page.outcome && followed.denied ? await followed.denied() : false;
       wire.together(() => {
-        for (const event of counted(page, before)) tell(wire, name, event);
+        for (const event of counted(page, before)) tell(wire, name, event, denied);
       });
       if (page.end) return;
       if (room) continue;
@@ -131,13 +134,13 @@ async function roomFor(
   }
 }
 
-function tell(wire: Wire, name: string, event: Counted): void {
+function tell(wire: Wire, name: string, event: Counted, sandboxDenied: boolean): void {
   if (event.kind === 'output') {
     wire.send(outputBytes(name, event));
   } else if (event.kind === 'exited') {
     const exitCode = exitCodeOf(event.outcome, constants.signals);
     wire.send(
-      `{"method":"process/exited","params":{"processId":${name},"seq":${event.seq},"exitCode":${exitCode},"sandboxDenied":false}}`,
+      `{"method":"process/exited","params":{"processId":${name},"seq":${event.seq},"exitCode":${exitCode},"sandboxDenied":${sandboxDenied}}}`,
     );
   } else if (event.kind === 'closed') {
     wire.send(`{"method":"process/closed","params":{"processId":${name},"seq":${event.seq}}}`);

@@ -2,7 +2,10 @@
 // connection.
 
 import { FileHandles } from './fs-handles.ts';
-import { reachOf } from './fs-reach.ts';
+import { errnoOf } from '../../base/disk.ts';
+import { withPlace } from './fs-place.ts';
+import { reachOf, type Reach } from './fs-reach.ts';
+import { parentOf, type BytePath } from './fs-uri.ts';
 import { MissingWatch, type Wanted } from './fs-watch.ts';
 import type { CodexSession } from './rpc.ts';
 import { withoutLinks } from './sandbox-policy.ts';
@@ -53,10 +56,25 @@ class Connection {
   }
 
   private async hides({ missing, present }: Wanted): Promise<boolean> {
+    if (this.session.admin) return false;
     const reach = await reachOf(this.session, undefined, undefined);
     for (const path of present === undefined ? missing : [...missing, present]) {
-      if (reach.hides(path) || reach.hides(await withoutLinks(path))) return true;
+      if (reach.hides(path) || (await this.leadsToHidden(await withoutLinks(path), reach)))
+        return true;
     }
     return false;
+  }
+
+  /** Asked of the part of it that is there. */
+  private async leadsToHidden(path: BytePath, reach: Reach): Promise<boolean> {
+    if (reach.hides(path)) return true;
+    try {
+      return await withPlace(path, { reach, follow: true }, async () => false);
+    } catch (error) {
+      const code = errnoOf(error);
+      if (code === undefined) throw error;
+      const missing = code === 'ENOENT' || code === 'ENOTDIR';
+      return !missing || this.leadsToHidden(parentOf(path), reach);
+    }
   }
 }

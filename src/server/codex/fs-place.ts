@@ -41,6 +41,7 @@ export async function withPlace<T>(
     const place = { handle, real: await realPath(handle), stats: await handle.stat() };
     if (!way.follow && place.real !== path) throw new SystemError('ENOTDIR');
     way.reach.check(place.real, 'read');
+    await way.reach.checkHeld(handle, place.stats);
     return await use(place);
   } finally {
     await handle.close();
@@ -59,6 +60,7 @@ export async function withFolder<T>(
   try {
     const real = await realPath(handle);
     if (!follow && real !== path) throw new SystemError('ENOTDIR');
+    await reach.checkHeld(handle);
     return await use({ handle, real });
   } finally {
     await handle.close();
@@ -121,7 +123,9 @@ async function openOrLink(
   }
   try {
     reach.check(await realPath(opened), 'write');
-    if (!(await opened.stat()).isFile()) throw notAFile(join(real, name), { follow });
+    const stats = await opened.stat();
+    await reach.checkHeld(opened, stats);
+    if (!stats.isFile()) throw notAFile(join(real, name), { follow });
     return opened;
   } catch (error) {
     await opened.close();

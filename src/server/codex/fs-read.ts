@@ -1,4 +1,4 @@
-// Reading a file: all of it as base64, or a block of it.
+// Reading a file: all of it as base64, all of a small one, or a block of it.
 
 import type { FileHandle } from 'node:fs/promises';
 import { refused } from './fs-error.ts';
@@ -24,6 +24,18 @@ export async function readWhole(file: FileHandle): Promise<string> {
     if (total > MAX_ANSWER_BYTES) throw tooLarge(MAX_ANSWER_BYTES);
     encoded += buffer.toString('base64', 0, filled);
     if (filled < buffer.length) return encoded;
+  }
+}
+
+/** All of a file that should be small. */
+export async function readUpTo(file: FileHandle, mostBytes: number): Promise<Buffer | 'too long'> {
+  // The size is not believed, only taken for a first guess.
+  const { size } = await file.stat();
+  for (let guess = size + SPARE_BYTES; ; guess *= 4) {
+    const buffer = Buffer.allocUnsafe(Math.min(guess, mostBytes + 1));
+    const filled = await fill(file, buffer, 0);
+    if (filled > mostBytes) return 'too long';
+    if (filled < buffer.length) return buffer.subarray(0, filled);
   }
 }
 

@@ -111,7 +111,7 @@ export async function removeTree(path: BytePath, options: RemoveOptions, way: Wa
       await lstat(inside(handle, name));
       if (options.recursive) {
         way.reach.checkTree(target, 'write');
-        return removeAll(handle, name, 0);
+        return removeAll(handle, name, { way, level: 0 });
       }
       way.reach.check(target, 'write');
       return removeOne(handle, name);
@@ -127,29 +127,35 @@ async function removeOne(folder: FileHandle, name: string): Promise<void> {
   else await unlink(path);
 }
 
-async function removeAll(folder: FileHandle, name: string, level: number): Promise<void> {
+async function removeAll(
+  folder: FileHandle,
+  name: string,
+  { way, level }: { way: Way; level: number },
+): Promise<void> {
   if (level > MAX_LEVELS) throw new SystemError('ENAMETOOLONG');
   const path = inside(folder, name);
   if (!(await lstat(path)).isDirectory()) return unlink(path);
-  await withHeld(folder, name, async (held) => {
+  await withHeld(folder, name, way, async (held) => {
     for (;;) {
       // In portions: a folder may hold more names than should be in memory at once.
       const names = await namesIn(held, 1000);
       if (names.length === 0) return;
-      for (const { name: inner } of names) await removeAll(held, inner, level + 1);
+      for (const { name: inner } of names) await removeAll(held, inner, { way, level: level + 1 });
     }
   });
   await rmdir(path);
 }
 
-/** A folder inside a held one, held in its turn; fails when a link stands there now. */
+/** A folder inside a held one, held in its turn; fails when a link stands there now, or something hidden is mounted. */
 async function withHeld<T>(
   folder: FileHandle,
   name: string,
+  { reach }: Way,
   use: (held: FileHandle) => Promise<T>,
 ): Promise<T> {
   const held = await open(inside(folder, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   try {
+    await reach.checkHeld(held);
     return await use(held);
   } finally {
     await held.close();
@@ -199,6 +205,7 @@ async function copyOver(
   const file = await openRegular({ folder: source.handle, name });
   try {
     way.reach.check(await realPath(file), 'read');
+    await way.reach.checkHeld(file, await file.stat());
     const target = await openToWrite(to, way);
     try {
       // The kernel copies; a file onto itself is left as it is.
@@ -230,8 +237,8 @@ async function copyEntry(
   if (stats.isFile()) return copyNew(from, to, way);
   if (!stats.isDirectory()) return undefined;
   await mkdir(inside(to.folder, to.name), 0o700);
-  await withHeld(from.folder, from.name, (source) =>
-    withHeld(to.folder, to.name, async (target) => {
+  await withHeld(from.folder, from.name, way, (source) =>
+    withHeld(to.folder, to.name, way, async (target) => {
       way.reach.check(await realPath(source), 'read');
       for (const { name } of await namesIn(source, Number.MAX_SAFE_INTEGER))
         await copyEntry(
@@ -249,6 +256,7 @@ async function copyNew(from: Spot, to: Spot, { reach }: Way): Promise<void> {
   const file = await openRegular(from);
   try {
     reach.check(await realPath(file), 'read');
+    await reach.checkHeld(file, await file.stat());
     const target = await createFile(to.folder, to.name);
     try {
       await copyFile(inside(file), inside(target));

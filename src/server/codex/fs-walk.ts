@@ -83,6 +83,7 @@ class Walk {
   }
 
   async from(root: BytePath): Promise<Walked> {
+    this.way.reach.checkName(root);
     const link = (await lstat(pathBytes(root))).isSymbolicLink();
     await withPlace(root, this.way, async ({ stats, real }) => {
       if (stats.isDirectory() && (this.options.followDirectorySymlinks || !link))

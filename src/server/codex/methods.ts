@@ -1,5 +1,6 @@
 // The table of codex methods that are not about processes, and the family each belongs to.
 
+import { capabilityMethods } from './capability-roots.ts';
 import { environmentInfo, environmentMethods, type EnvironmentInfo } from './environment.ts';
 import { fsMethods } from './fs.ts';
 import { httpMethods } from './http-request.ts';
@@ -22,6 +23,7 @@ export function methodTable(surroundings: CodexSurroundings): MethodTable {
   return {
     ...fsMethods(surroundings),
     ...httpMethods(surroundings),
+    ...capabilityMethods(surroundings),
     ...environmentMethods(surroundings, () => infoOf(surroundings)),
   };
 }

@@ -28,7 +28,7 @@ export interface ReadAnswer {
   readonly exitCode: number | null;
   readonly closed: boolean;
   readonly failure: string | null;
-  readonly sandboxDenied: false;
+  readonly sandboxDenied: boolean;
   /** An addition: numbers whose output is not here. `retained`: it can still be read, with `maxBytes`. */
   readonly omitted?: readonly Omitted[];
 }

@@ -8,6 +8,9 @@ import { environmentOf } from './env-policy.ts';
 import { hostId, nameLabels } from './names.ts';
 import { Fields, invalid, pathOf } from './params.ts';
 import { sandboxed, type SandboxTools } from './sandbox.ts';
+import { SANDBOX_LABEL } from './sandbox-denial.ts';
+import { unenforceable } from './sandbox-policy.ts';
+import { snapshotAsked, type SnapshotAsked } from './shell-snapshot.ts';
 
 /** A process with this label goes on when its session is given up. */
 export const KEEP_LABEL = 'codex.keep';
@@ -15,7 +18,13 @@ export const KEEP_LABEL = 'codex.keep';
 export interface StartAsked {
   readonly processId: string;
   readonly sandbox: unknown;
+  /** The sandbox is to let the network through a proxy only. */
+  readonly managedNetwork: boolean;
   readonly spec: StartSpec;
+  /** The state of a login shell that its command may be started with. */
+  readonly snapshot?: SnapshotAsked;
+  /** What its environment was made of. */
+  readonly login: { readonly policy: unknown; readonly given: Readonly<Record<string, string>> };
 }
 
 export function startAsked(params: unknown, { env: own }: CodexSurroundings): StartAsked {
@@ -31,11 +40,15 @@ export function startAsked(params: unknown, { env: own }: CodexSurroundings): St
   const keep = keepAsked(fields);
   const cwd = pathOf(cwdUri, 'cwd');
   if (argv.length === 0) throw invalid('argv must not be empty');
-  if (fields.has('networkProxy'))
-    throw invalid('sandbox intent cannot be enforced on this executor');
+  const managedNetwork = fields.optionalFlag('enforceManagedNetwork');
+  if (fields.has('networkProxy')) throw unenforceable();
+  const snapshot = snapshotAsked(fields);
   const labels = { ...nameLabels(processId), ...(keep && { [KEEP_LABEL]: '1' }) };
   return {
     processId,
+    managedNetwork,
+    ...(snapshot && { snapshot }),
+    login: { policy: fields.raw('envPolicy'), given },
     sandbox: fields.raw('sandbox') ?? null,
     spec: {
       id: hostId(processId),
@@ -67,16 +80,26 @@ export function refuseUnstartable({ argv = [], cwd, env = {} }: StartSpec): void
 
 /** Wrapped so that the sandbox holds, or refused: never without it. */
 export async function confined(
-  { spec, sandbox }: StartAsked,
+  { spec, sandbox, managedNetwork }: StartAsked,
   tools: SandboxTools,
 ): Promise<{ spec: StartSpec; sandboxType: string }> {
   if (sandbox === null) return { spec, sandboxType: 'none' };
-  const { argv = [], arg0, env = {}, ...rest } = spec;
+  const { argv = [], arg0, env = {}, labels, ...rest } = spec;
   const wrapped = await sandboxed({ argv, arg0, env }, sandbox, tools);
-  if (!wrapped) throw invalid('sandbox intent cannot be enforced on this executor');
-  const { sandboxType } = wrapped;
+  if (!wrapped) throw unenforceable();
+  const { sandboxType, cutOff } = wrapped;
   if (sandboxType === 'none') return { spec, sandboxType };
-  return { spec: { ...rest, argv: [...wrapped.argv], env: { ...wrapped.env } }, sandboxType };
+  // Only through a proxy that decides about each connection: that is not to be had here.
+  if (managedNetwork) throw unenforceable();
+  return {
+    spec: {
+      ...rest,
+      argv: [...wrapped.argv],
+      env: { ...wrapped.env },
+      labels: { ...labels, ...(cutOff && { [SANDBOX_LABEL]: cutOff }) },
+    },
+    sandboxType,
+  };
 }
 
 function failed(message: string): RpcError {

@@ -23,6 +23,8 @@ import {
 } from './process-start.ts';
 import { RpcError, rpcCodes, type CodexSurroundings, type MethodTable } from './rpc.ts';
 import type { SandboxTools } from './sandbox.ts';
+import { SANDBOX_LABEL, wasDenied } from './sandbox-denial.ts';
+import { ShellSnapshots } from './shell-snapshot.ts';
 import type { Wire } from './wire.ts';
 
 export interface ProcessesOptions {
@@ -45,12 +47,23 @@ export interface ProcessesOptions {
 /** An id may be used again this long after its process closed: the peer's number. */
 const REUSE_MS = 30_000;
 
+/** A process that the connection is told of, from behind an event of its journal. */
+interface Told {
+  readonly id: string;
+  readonly processId: string;
+  readonly after: number;
+  readonly sandboxed: boolean;
+}
+
 export class Processes {
   private readonly options: ProcessesOptions;
+  private readonly snapshots: ShellSnapshots;
   private readonly starting = new Map<string, Promise<unknown>>();
 
   constructor(options: ProcessesOptions) {
     this.options = options;
+    const { surroundings, sandbox } = options;
+    this.snapshots = new ShellSnapshots(surroundings.env, (asked) => confined(asked, sandbox));
   }
 
   get methods(): MethodTable {
@@ -72,17 +85,21 @@ export class Processes {
     const { processes } = await host.list(owner, {});
     for (const info of processes)
       if (info.state === 'running' || info.state === 'exited')
-        this.follow(info.id, processIdOf(info), info.seq);
+        this.follow({
+          id: info.id,
+          processId: processIdOf(info),
+          after: info.seq,
+          sandboxed: isSandboxed(info),
+        });
   }
 
   private follow(
-    id: string,
-    processId: string,
-    after: number,
+    { id, processId, after, sandboxed }: Told,
     meant: Promise<boolean> = Promise.resolve(true),
   ): void {
     const { host, clock, wire, owner, signal, report } = this.options;
-    follow({ host, clock, wire, owner, id, processId, after, signal, meant }).catch(
+    const denied = sandboxed ? () => this.denied(id) : undefined;
+    follow({ host, clock, wire, owner, id, processId, after, signal, meant, denied }).catch(
       (error: unknown) => {
         report(
           `following ${processId} failed: ${error instanceof Error ? error.message : String(error)}`,
@@ -104,7 +121,7 @@ export class Processes {
     const { countStart, keepMs, sandbox } = this.options;
     const { processId } = asked;
     refuseUnstartable(asked.spec);
-    const { spec, sandboxType } = await confined(asked, sandbox);
+    const { spec, sandboxType } = await confined(await this.snapshots.applied(asked), sandbox);
     const id = hostId(processId);
     countStart();
     const first = this.startOnce(id, processId, { ...spec, keepMs });
@@ -128,7 +145,7 @@ export class Processes {
     );
     const meant = started.catch(() => false);
     // After its first event, which is the start itself.
-    this.follow(id, processId, 1, meant);
+    this.follow({ id, processId, after: 1, sandboxed: isSandboxed(spec) }, meant);
     return started;
   }
 
@@ -151,11 +168,19 @@ export class Processes {
     };
     if (this.starting.has(processId)) throw refused(`process id ${processId} is starting`);
     try {
-      return await readProcess(asked, this.options);
+      const answer = await readProcess(asked, this.options);
+      const { exitCode } = answer;
+      if (exitCode === null || exitCode === 0) return answer;
+      return { ...answer, sandboxDenied: await this.denied(asked.id) };
     } catch (error) {
       if (isCode(error, 'not_found')) throw refused(`unknown process id ${processId}`);
       throw error;
     }
+  }
+
+  private denied(id: string): Promise<boolean> {
+    const { host, owner } = this.options;
+    return wasDenied(host, owner, id);
   }
 
   private async write(params: unknown): Promise<unknown> {
@@ -217,8 +242,9 @@ export class Processes {
       if (isCode(error, 'not_found')) return { running: false };
       throw error;
     }
-    // A closed one is left alone: clients terminate whatever has ended, and what it left running was meant to stay.
-    if (info.state === 'running' || info.state === 'exited')
+    // A closed one is left alone: clients terminate whatever has ended, and what it left running was meant to stay. One
+    // that was lost may itself be alive.
+    if (info.state !== 'closed')
       this.send(id, 'terminate')
         .catch(ignoreEnded)
         .catch((error: unknown) => report(String(error)));
@@ -270,6 +296,10 @@ function listed(info: ProcessInfo): unknown {
     closed: state === 'closed' || state === 'lost',
     bytes: bytes.total,
   };
+}
+
+function isSandboxed({ labels }: Pick<StartSpec, 'labels'>): boolean {
+  return labels?.[SANDBOX_LABEL] !== undefined;
 }
 
 function isCode(error: unknown, code: HoldfastError['code']): boolean {

@@ -6,6 +6,7 @@ import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { errnoOf } from '../../base/disk.ts';
 import { bubblewrapArgs, type Mount } from './sandbox-args.ts';
+import type { CutOff } from './sandbox-denial.ts';
 import {
   accessTo,
   readPolicy,
@@ -26,6 +27,7 @@ export interface SandboxPlan {
 export interface SandboxedCommand {
   readonly argv: readonly string[];
   readonly sandboxType: 'none' | 'linuxSeccomp';
+  readonly cutOff?: CutOff;
   /** In place of the plan's: what steers the loader reaches the command, not the program that builds its sandbox. */
   readonly env?: Readonly<Record<string, string>>;
   /** In place of the plan's: bubblewrap gives it to the command. */
@@ -70,7 +72,8 @@ export async function sandboxed(
     arg0: plan.arg0,
     hears: accessTo(rules, '/usr/bin/env') !== undefined,
   });
-  return { argv, env: outside, sandboxType: 'linuxSeccomp' };
+  const cutOff = policy.network ? 'files' : 'files and network';
+  return { argv, env: outside, sandboxType: 'linuxSeccomp', cutOff };
 }
 
 function isOpen({ kind, rules, network }: SandboxPolicy): boolean {
