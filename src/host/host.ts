@@ -5,9 +5,16 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner, Results } from '../protocol/host-api.ts';
 import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
+import { nearPage, type PlacedPage } from '../journal/extent.ts';
 import { Journal } from '../journal/journal.ts';
 import { Matcher } from '../journal/matcher.ts';
-import { readPage, readRange } from '../journal/reader.ts';
+import {
+  readPage,
+  readRange,
+  type PageRequest,
+  type RawPage,
+  type Readable,
+} from '../journal/reader.ts';
 import { waitUntil } from '../journal/wait-until.ts';
 import type { ConditionTools } from './conditions.ts';
 import type { HeldProcess } from './held-process.ts';
@@ -15,6 +22,9 @@ import { Household, type HostOptions } from './household.ts';
 import { byteSource, SharedTexts } from './views.ts';
 import { waitFor } from './waiting.ts';
 import { recorded, writeInput } from './write-input.ts';
+
+/** A page that is told of instead of given. */
+export type NearPage = PlacedPage & Omit<Results['read'], keyof RawPage>;
 
 export class Host implements HostApi {
   private readonly house: Household;
@@ -74,6 +84,24 @@ export class Host implements HostApi {
   }
 
   async read(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<Results['read']> {
+    return this.page(owner, input, readPage, signal);
+  }
+
+  /** The same for somebody who can read the files of this host: told where a large page stands, where that is possible. */
+  async readNear(
+    owner: Owner,
+    input: Params<'read'>,
+    signal?: AbortSignal,
+  ): Promise<Results['read'] | NearPage> {
+    return this.page(owner, input, nearPage, signal);
+  }
+
+  private async page<Found extends PlacedPage | RawPage>(
+    owner: Owner,
+    input: Params<'read'>,
+    read: (journal: Readable, request: PageRequest) => Promise<Found>,
+    signal: AbortSignal | undefined,
+  ): Promise<Found & Omit<Results['read'], keyof RawPage>> {
     const params = this.params('read', input);
     const process = this.find(owner, params);
     const { maxBytes = DEFAULT_PAGE_BYTES, offset, paceBytes } = params;
@@ -89,7 +117,7 @@ export class Host implements HostApi {
     }
     // Taken before the page is read: what comes later belongs to the next one.
     const { state, outcome, live } = process;
-    const page = await readPage(process.journal, { after, maxBytes, offset });
+    const page = await read(process.journal, { after, maxBytes, offset });
     const seq = process.journal.visibleSeq;
     if (paceBytes !== undefined && live) process.pace(page.nextOffset + paceBytes);
     const counted = params.asides === true || params.afterCount !== undefined;

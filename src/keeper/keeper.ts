@@ -4,6 +4,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
+import type { Host } from '../host/host.ts';
 import type { HostApi } from '../protocol/host-api.ts';
 import { operations } from '../protocol/operations.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
@@ -16,7 +17,7 @@ import {
 } from './messages.ts';
 
 export interface KeeperOptions {
-  readonly host: HostApi;
+  readonly host: Host;
   readonly clock: Clock;
   readonly version: string;
   /** Leaves after this long without a connection and without a live process. */
@@ -91,7 +92,7 @@ export class Keeper {
   }
 
   private async leaveIfIdle(): Promise<void> {
-    const { live } = await this.options.host.health('*', {});
+    const { live } = await this.options.host.health();
     if (this.connections.size > 0) return;
     if (live > 0) this.watchIdle();
     else await this.stop();
@@ -137,14 +138,14 @@ class Cancellation {
 
 class Connection {
   private readonly socket: Socket;
-  private readonly host: HostApi;
+  private readonly host: Host;
   private readonly events: ConnectionEvents;
   private readonly reader = new FrameReader();
   private readonly running = new Map<number, Cancellation>();
   private makingLarge = 0;
   private readonly turnWaiters: (() => void)[] = [];
 
-  constructor(socket: Socket, host: HostApi, events: ConnectionEvents) {
+  constructor(socket: Socket, host: Host, events: ConnectionEvents) {
     this.socket = socket;
     this.host = host;
     this.events = events;
@@ -244,7 +245,8 @@ class Connection {
     try {
       // Its turn may have come only because the client went away, with every other one of that client's.
       signal.throwIfAborted();
-      return await this.host[op](owner, page, signal);
+      const call = op === 'read' && request.near ? 'readNear' : op;
+      return await this.host[call](owner, page, signal);
     } finally {
       this.makingLarge -= 1;
       this.nextTurn();

@@ -4,7 +4,7 @@
 import { connect, type Socket } from 'node:net';
 import { errnoOf } from '../base/disk.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
-import type { HostApi, Owner } from '../protocol/host-api.ts';
+import type { HostApi, Owner, Page } from '../protocol/host-api.ts';
 import { operationNames, type OperationName } from '../protocol/operation-names.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
@@ -14,6 +14,7 @@ import {
   type Request,
   type Welcome,
 } from './messages.ts';
+import { NearReader } from './near-reader.ts';
 
 export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
@@ -51,8 +52,11 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
     );
   };
   const calls = Object.fromEntries(operationNames.map((name) => [name, call(name)]));
+  const near = new NearReader();
   return {
     ...(calls as unknown as Omit<HostApi, 'close'>),
+    read: (owner, params, signal) =>
+      near.page((isNear) => wire.call('read', owner, params, signal, isNear) as Promise<Page>),
     keeper,
     ended: wire.ended,
     stop: async () => {
@@ -108,7 +112,13 @@ class Wire {
     });
   }
 
-  call(op: Request['op'], owner: Owner, params: unknown, signal?: AbortSignal): Promise<unknown> {
+  call(
+    op: Request['op'],
+    owner: Owner,
+    params: unknown,
+    signal?: AbortSignal,
+    near = false,
+  ): Promise<unknown> {
     if (signal?.aborted)
       return Promise.reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
     if (this.socket.destroyed) return Promise.reject(this.lost());
@@ -118,7 +128,7 @@ class Wire {
       const forget = (): void => signal?.removeEventListener('abort', cancel);
       signal?.addEventListener('abort', cancel);
       this.calls.set(id, { resolve, reject, forget });
-      this.send({ id, op, owner, params });
+      this.send({ id, op, owner, params, ...(near && { near }) });
     });
   }
 
