@@ -65,11 +65,15 @@ function borders({ marks, endSeq, endOffset, size }: Source): readonly Mark[] {
   return [...marks, { seq: endSeq + 1, offset: endOffset, pos: size }];
 }
 
-/** The records of an extent; undefined when they are not there, or not as they were written. */
-export async function readExtent(disk: Disk, extent: Extent): Promise<Buffer | undefined> {
+/** The records of an extent, in `into`; undefined when they are not there, or not as they were written. */
+export async function readExtent(
+  disk: Disk,
+  extent: Extent,
+  into: Buffer,
+): Promise<Buffer | undefined> {
   let bytes: Buffer;
   try {
-    bytes = await readFile(disk, extent);
+    bytes = await readFile(disk, extent, into.subarray(0, extent.bytes));
   } catch (error) {
     // Dropped meanwhile, on a disk that fails, or in a place that only looks the same: who told of it can say more.
     if (errnoOf(error) === undefined) throw error;

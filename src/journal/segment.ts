@@ -97,16 +97,16 @@ export class Segment implements Source {
 
   read(position: number, maxBytes: number): Promise<Buffer> {
     const bytes = Math.max(0, Math.min(maxBytes, this.size - position));
-    return readFile(this.disk, { path: this.path, position, bytes });
+    return readFile(this.disk, { path: this.path, position }, Buffer.allocUnsafe(bytes));
   }
 }
 
 /** Opens the file for each read: a descriptor shared with the writer could be closed, and its number reused, midway. */
 export async function readFile(
   disk: Disk,
-  from: { readonly path: string; readonly position: number; readonly bytes: number },
+  from: { readonly path: string; readonly position: number },
+  into: Buffer,
 ): Promise<Buffer> {
-  const into = Buffer.allocUnsafe(from.bytes);
   const fd = disk.openRead(from.path);
   try {
     let filled = 0;

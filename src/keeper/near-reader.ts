@@ -1,6 +1,7 @@
 // Reads for a link the pages that its keeper only tells of: the keeper says where they stand, and the file is read here.
 // Whatever goes wrong with that, the keeper is asked for the page itself.
 
+import { BufferPool } from '../base/buffer-pool.ts';
 import { systemDisk, type Disk } from '../base/disk.ts';
 import { readExtent } from '../journal/extent.ts';
 import type { NearPage } from '../host/host.ts';
@@ -8,9 +9,13 @@ import type { Page } from '../protocol/host-api.ts';
 
 /** After so many in a row that could not be read, the keeper's files are taken to be out of reach. */
 const MISSES = 3;
+/** As large as the pages of those who give them back. */
+const POOLED_BYTES = 1024 * 1024;
+const POOLED = 8;
 
 export class NearReader {
   private readonly disk: Disk;
+  private readonly pool = new BufferPool(POOLED_BYTES, POOLED);
   private misses = 0;
 
   constructor(disk: Disk = systemDisk) {
@@ -22,9 +27,22 @@ export class NearReader {
     const found = await ask(this.misses < MISSES);
     if (!('extent' in found)) return found;
     const { extent, ...page } = found;
-    const records = await readExtent(this.disk, extent);
+    const { pool } = this;
+    const buffer = extent.bytes <= pool.size ? pool.take() : Buffer.allocUnsafeSlow(extent.bytes);
+    const records = await readExtent(this.disk, extent, buffer);
     this.misses = records ? 0 : this.misses + 1;
-    if (records) return { ...page, records };
+    if (records) return { ...page, records, release: once(() => pool.give(buffer)) };
+    pool.give(buffer);
     return (await ask(false)) as Page;
   }
+}
+
+/** Given back twice, the same memory would serve two. */
+function once(action: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    action();
+  };
 }

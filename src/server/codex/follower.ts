@@ -57,6 +57,7 @@ export async function follow(followed: Followed): Promise<void> {
       wire.together(() => {
         for (const event of counted(page, before)) tell(wire, name, event);
       });
+      page.release?.();
       if (page.end) return;
       if (room) continue;
       await roomFor(followed, after);
