@@ -118,11 +118,13 @@ export function encodeBody(body: EventBody): { stream: number; payload: Buffer }
 
 function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent {
   const { seq, offset, atUs, wallMs } = header;
+  // Nearly all are this: written out, it takes a tenth of the time.
+  if (header.kind === eventKinds.output) {
+    const stream = streams[header.stream - 1] ?? 'merged';
+    return { seq, offset, atUs, wallMs, kind: 'output', stream, data: payload };
+  }
   const stamp = { seq, offset, atUs, wallMs };
   const kind = kindNames.get(header.kind);
-  if (kind === 'output') {
-    return { ...stamp, kind, stream: streams[header.stream - 1] ?? 'merged', data: payload };
-  }
   // A kind from a newer version: a gap is the honest way to show an event we cannot read.
   if (kind === undefined) {
     const body = {
