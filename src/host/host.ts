@@ -5,26 +5,18 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner, Results } from '../protocol/host-api.ts';
 import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
-import { nearPage, type PlacedPage } from '../journal/extent.ts';
+import { nearPage } from '../journal/extent.ts';
 import { Journal } from '../journal/journal.ts';
 import { Matcher } from '../journal/matcher.ts';
-import {
-  readPage,
-  readRange,
-  type PageRequest,
-  type RawPage,
-  type Readable,
-} from '../journal/reader.ts';
+import { readPage, readRange } from '../journal/reader.ts';
 import { waitUntil } from '../journal/wait-until.ts';
 import type { ConditionTools } from './conditions.ts';
 import type { HeldProcess } from './held-process.ts';
 import { Household, type HostOptions } from './household.ts';
+import { pageOf, type NearPage, type PageAsked } from './pages.ts';
 import { byteSource, SharedTexts } from './views.ts';
 import { waitFor } from './waiting.ts';
 import { recorded, writeInput } from './write-input.ts';
-
-/** A page that is told of instead of given. */
-export type NearPage = PlacedPage & Omit<Results['read'], keyof RawPage>;
 
 export class Host implements HostApi {
   private readonly house: Household;
@@ -84,27 +76,26 @@ export class Host implements HostApi {
   }
 
   async read(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<Results['read']> {
-    return this.page(owner, input, readPage, signal);
+    return pageOf(...(await this.grown(owner, input, signal)), readPage);
   }
 
-  /** The same for somebody who can read the files of this host: told where a large page stands, where that is possible. */
+  /** For somebody who can read the files of this host: of a large page it is told where it stands. */
   async readNear(
     owner: Owner,
     input: Params<'read'>,
     signal?: AbortSignal,
   ): Promise<Results['read'] | NearPage> {
-    return this.page(owner, input, nearPage, signal);
+    return pageOf(...(await this.grown(owner, input, signal)), nearPage);
   }
 
-  private async page<Found extends PlacedPage | RawPage>(
+  /** The process to be read, when there is something to read or the time is over. */
+  private async grown(
     owner: Owner,
     input: Params<'read'>,
-    read: (journal: Readable, request: PageRequest) => Promise<Found>,
     signal: AbortSignal | undefined,
-  ): Promise<Found & Omit<Results['read'], keyof RawPage>> {
+  ): Promise<[HeldProcess, PageAsked]> {
     const params = this.params('read', input);
     const process = this.find(owner, params);
-    const { maxBytes = DEFAULT_PAGE_BYTES, offset, paceBytes } = params;
     const after =
       params.afterCount === undefined
         ? (params.after ?? 0)
@@ -115,20 +106,7 @@ export class Host implements HostApi {
         waitFor({ waits, mode: 'first', timeoutMs: params.waitMs, signal }, this.conditionTools),
       );
     }
-    // Taken before the page is read: what comes later belongs to the next one.
-    const { state, outcome, live } = process;
-    const page = await read(process.journal, { after, maxBytes, offset });
-    const seq = process.journal.visibleSeq;
-    if (paceBytes !== undefined && live) process.pace(page.nextOffset + paceBytes);
-    const counted = params.asides === true || params.afterCount !== undefined;
-    return {
-      ...page,
-      seq,
-      ...(counted && { asides: process.asides.ofPage(after, page.nextAfter, seq) }),
-      state,
-      ...(outcome && { outcome }),
-      end: !live && page.nextAfter >= seq,
-    };
+    return [process, { ...params, after }];
   }
 
   async range(owner: Owner, input: Params<'range'>): Promise<Results['range']> {

@@ -10,8 +10,8 @@ import type { Wire, WireListener } from './wire.ts';
 
 /** The client takes 16 MiB in one frame and 64 MiB in one message. */
 const FRAME_BYTES = 8 * 1024 * 1024;
-/** Output is sent while less than this waits. */
-const ROOM_BYTES = 1024 * 1024;
+/** Output is sent while less than this waits: a page and a half, so that the next is fetched while one leaves. */
+const ROOM_BYTES = 2 * 1024 * 1024;
 /** Beyond this, nothing more is read from a client that does not fetch its answers. */
 const TOO_MUCH_BYTES = 32 * 1024 * 1024;
 /** The peer's interval. */
