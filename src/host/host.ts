@@ -5,15 +5,14 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner, Results } from '../protocol/host-api.ts';
 import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
-import { nearPage } from '../journal/extent.ts';
 import { Journal } from '../journal/journal.ts';
 import { Matcher } from '../journal/matcher.ts';
-import { readPage, readRange } from '../journal/reader.ts';
+import { readRange } from '../journal/reader.ts';
 import { waitUntil } from '../journal/wait-until.ts';
 import type { ConditionTools } from './conditions.ts';
 import type { HeldProcess } from './held-process.ts';
 import { Household, type HostOptions } from './household.ts';
-import { pageOf, type NearPage, type PageAsked } from './pages.ts';
+import { GrownProcess } from './grown-process.ts';
 import { byteSource, SharedTexts } from './views.ts';
 import { waitFor } from './waiting.ts';
 import { recorded, writeInput } from './write-input.ts';
@@ -76,37 +75,23 @@ export class Host implements HostApi {
   }
 
   async read(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<Results['read']> {
-    return pageOf(...(await this.grown(owner, input, signal)), readPage);
+    return (await this.grown(owner, input, signal)).page();
   }
 
-  /** For somebody who can read the files of this host: of a large page it is told where it stands. */
-  async readNear(
-    owner: Owner,
-    input: Params<'read'>,
-    signal?: AbortSignal,
-  ): Promise<Results['read'] | NearPage> {
-    return pageOf(...(await this.grown(owner, input, signal)), nearPage);
-  }
-
-  /** The process to be read, when there is something to read or the time is over. */
-  private async grown(
-    owner: Owner,
-    input: Params<'read'>,
-    signal: AbortSignal | undefined,
-  ): Promise<[HeldProcess, PageAsked]> {
+  /** The first half of `read`: there is a page, or the time is over. Whoever asks for it then gets it from the answer. */
+  async grown(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<GrownProcess> {
     const params = this.params('read', input);
+    const { id, waitMs, afterCount } = params;
+    if (waitMs !== undefined) await this.house.startsUnderWay(owner, [id]);
     const process = this.find(owner, params);
-    const after =
-      params.afterCount === undefined
-        ? (params.after ?? 0)
-        : process.asides.seqOf(params.afterCount);
-    if (params.waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
+    const after = afterCount === undefined ? (params.after ?? 0) : process.asides.seqOf(afterCount);
+    if (waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
       const waits = [{ process, for: [{ kind: 'growth', after } as const] }];
       await this.park(() =>
-        waitFor({ waits, mode: 'first', timeoutMs: params.waitMs, signal }, this.conditionTools),
+        waitFor({ waits, mode: 'first', timeoutMs: waitMs, signal }, this.conditionTools),
       );
     }
-    return [process, { ...params, after }];
+    return new GrownProcess(process, { ...params, after });
   }
 
   async range(owner: Owner, input: Params<'range'>): Promise<Results['range']> {

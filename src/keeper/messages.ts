@@ -24,7 +24,7 @@ export interface Request {
   readonly owner: Owner;
   readonly params: unknown;
   /** The caller can read the keeper's files: of a large page it need only be told where it stands. */
-  readonly near?: true;
+  readonly near?: boolean;
 }
 
 /** The caller no longer waits for the answer to a request. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { makeJournal } from '../../test/support/journals.ts';
 import { MemoryDisk } from '../../test/support/memory-disk.ts';
-import type { NearPage } from '../host/pages.ts';
+import type { NearPage } from '../host/grown-process.ts';
 import { nearPage } from '../journal/extent.ts';
 import type { Journal } from '../journal/journal.ts';
 import { readPage } from '../journal/reader.ts';

@@ -4,7 +4,7 @@
 import { BufferPool } from '../base/buffer-pool.ts';
 import { systemDisk, type Disk } from '../base/disk.ts';
 import { readExtent } from '../journal/extent.ts';
-import type { NearPage } from '../host/pages.ts';
+import type { NearPage } from '../host/grown-process.ts';
 import type { Page } from '../protocol/host-api.ts';
 
 /** After so many in a row that could not be read, the keeper's files are taken to be out of reach. */
