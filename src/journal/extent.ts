@@ -24,7 +24,7 @@ export interface PlacedPage {
   readonly nextOffset: number;
 }
 
-/** Less than this is sent: it is hardly more than the words that would tell where it stands. */
+/** Less than this is sent: to open a file for it would take longer. */
 const LEAST_BYTES = 64 * 1024;
 
 /** Where the next page stands; or the page itself, when it is small or does not begin at a mark of a file. */

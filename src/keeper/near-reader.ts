@@ -11,7 +11,7 @@ import type { Page } from '../protocol/host-api.ts';
 const MISSES = 3;
 /** As large as the pages of those who give them back. */
 const POOLED_BYTES = 1024 * 1024;
-const POOLED = 8;
+const POOLED = 4;
 
 export class NearReader {
   private readonly disk: Disk;
@@ -28,12 +28,20 @@ export class NearReader {
     if (!('extent' in found)) return found;
     const { extent, ...page } = found;
     const { pool } = this;
-    const buffer = extent.bytes <= pool.size ? pool.take() : Buffer.allocUnsafeSlow(extent.bytes);
+    const buffer = this.bufferFor(extent.bytes);
     const records = await readExtent(this.disk, extent, buffer);
     this.misses = records ? 0 : this.misses + 1;
     if (records) return { ...page, records, release: once(() => pool.give(buffer)) };
     pool.give(buffer);
     return (await ask(false)) as Page;
+  }
+
+  /** Never much larger than the page: most readers keep what they are given. */
+  private bufferFor(bytes: number): Buffer {
+    const { pool } = this;
+    return bytes > pool.size / 2 && bytes <= pool.size
+      ? pool.take()
+      : Buffer.allocUnsafeSlow(bytes);
   }
 }
 

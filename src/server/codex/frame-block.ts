@@ -1,5 +1,6 @@
 // WebSocket frames one behind the other in one block of memory, which is used again when it has left: floods of output
-// cost no new memory, and one system call for many messages. The frames are those of a server: whole, text, not masked.
+// cost no new memory, and one system call for many messages. The frames are those of a server
+// on a connection without extensions: whole, text, not masked.
 
 import type { BufferPool } from '../../base/buffer-pool.ts';
 
