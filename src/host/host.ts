@@ -7,11 +7,12 @@ import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
 import { Journal } from '../journal/journal.ts';
 import { Matcher } from '../journal/matcher.ts';
-import { readPage, readRange } from '../journal/reader.ts';
+import { readRange } from '../journal/reader.ts';
 import { waitUntil } from '../journal/wait-until.ts';
 import type { ConditionTools } from './conditions.ts';
 import type { HeldProcess } from './held-process.ts';
 import { Household, type HostOptions } from './household.ts';
+import { GrownProcess } from './grown-process.ts';
 import { byteSource, SharedTexts } from './views.ts';
 import { waitFor } from './waiting.ts';
 import { recorded, writeInput } from './write-input.ts';
@@ -74,35 +75,26 @@ export class Host implements HostApi {
   }
 
   async read(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<Results['read']> {
+    return (await this.grown(owner, input, signal)).page();
+  }
+
+  /** The first half of `read`: there is a page, or the time is over. Whoever asks for it then gets it from the answer. */
+  async grown(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<GrownProcess> {
     const params = this.params('read', input);
+    const { id, waitMs, afterCount } = params;
+    if (waitMs !== undefined) await this.house.startsUnderWay(owner, [id]);
     const process = this.find(owner, params);
-    const { maxBytes = DEFAULT_PAGE_BYTES, offset, paceBytes } = params;
-    const counted = params.asides === true || params.afterCount !== undefined;
+    const counted = params.asides === true || afterCount !== undefined;
     const recalling = counted ? process.asides.recall(process.journal) : undefined;
     if (recalling) await recalling;
-    const after =
-      params.afterCount === undefined
-        ? (params.after ?? 0)
-        : process.asides.seqOf(params.afterCount);
-    if (params.waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
+    const after = afterCount === undefined ? (params.after ?? 0) : process.asides.seqOf(afterCount);
+    if (waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
       const waits = [{ process, for: [{ kind: 'growth', after } as const] }];
       await this.park(() =>
-        waitFor({ waits, mode: 'first', timeoutMs: params.waitMs, signal }, this.conditionTools),
+        waitFor({ waits, mode: 'first', timeoutMs: waitMs, signal }, this.conditionTools),
       );
     }
-    // Taken before the page is read: what comes later belongs to the next one.
-    const { state, outcome, live } = process;
-    const page = await readPage(process.journal, { after, maxBytes, offset });
-    const seq = process.journal.visibleSeq;
-    if (paceBytes !== undefined && live) process.pace(page.nextOffset + paceBytes);
-    return {
-      ...page,
-      seq,
-      ...(counted && { asides: process.asides.ofPage(after, page.nextAfter, seq) }),
-      state,
-      ...(outcome && { outcome }),
-      end: !live && page.nextAfter >= seq,
-    };
+    return new GrownProcess(process, { ...params, after });
   }
 
   async range(owner: Owner, input: Params<'range'>): Promise<Results['range']> {

@@ -15,7 +15,8 @@ export class EndedJournal implements Readable {
     end: { seq: number; offset: number; lostBytes: number },
   ) {
     this.segments = segments;
-    for (const segment of segments) segment.marks.length = 0;
+    // Of a small one the only mark is where it begins; those of large ones are bounded by the size of all journals.
+    for (const { marks } of segments) if (marks.length < 2) marks.length = 0;
     this.visibleSeq = end.seq;
     this.visibleOffset = end.offset;
     this.lostBytes = end.lostBytes;

@@ -47,6 +47,11 @@ export interface Stretch {
   readonly endOffset: number;
 }
 
+/** Records that are written together with others, and where each part begins is to be found again. */
+interface Part extends Stretch {
+  view(): Buffer;
+}
+
 const LARGEST_SEGMENT_BYTES = 4 * 1024 * 1024;
 const SMALLEST_SEGMENT_BYTES = 64 * 1024;
 
@@ -139,9 +144,10 @@ export class JournalFile {
     this.grew(segment, { header: header?.length ?? 0, records: bytes.length }, stretch);
   }
 
-  async append(records: readonly Buffer[], stretch: Stretch): Promise<void> {
+  async append(batches: readonly [Part, ...Part[]]): Promise<void> {
+    const records = batches.map((batch) => batch.view());
     const recordBytes = records.reduce((sum, part) => sum + part.length, 0);
-    const { segment, fd, header } = this.ready(recordBytes, stretch);
+    const { segment, fd, header } = this.ready(recordBytes, batches[0]);
     const parts = header ? [header, ...records] : records;
     const length = recordBytes + (header?.length ?? 0);
     try {
@@ -157,7 +163,11 @@ export class JournalFile {
       this.undo(segment, fd);
       throw error;
     }
-    this.grew(segment, { header: header?.length ?? 0, records: recordBytes }, stretch);
+    let headerBytes = header?.length ?? 0;
+    for (const [index, batch] of batches.entries()) {
+      this.grew(segment, { header: headerBytes, records: records[index]?.length ?? 0 }, batch);
+      headerBytes = 0;
+    }
   }
 
   /** Makes what has been written survive a loss of power. After a failure the file is not trusted again. */

@@ -8,7 +8,7 @@ import { errnoOf } from '../base/disk.ts';
 import { eventKinds, type GapBody } from '../protocol/event.ts';
 import { HEADER_BYTES } from '../protocol/record.ts';
 import { Batch } from './batch.ts';
-import type { DiskUsage, JournalFile, Stretch } from './journal-file.ts';
+import type { DiskUsage, JournalFile } from './journal-file.ts';
 import type { Source } from './segment.ts';
 
 interface OutboxOptions {
@@ -121,12 +121,11 @@ export class Outbox {
   private async pump(): Promise<void> {
     try {
       while (this.queue.length > 0) {
-        this.inFlight = this.queue.splice(0, this.groupLength());
-        const views = this.inFlight.map((batch) => batch.view());
-        await this.options.file.append(views, stretchOf(this.inFlight));
-        const done = this.inFlight;
+        const group = this.queue.splice(0, this.groupLength());
+        this.inFlight = group;
+        await this.options.file.append(group as [Batch, ...Batch[]]);
         this.inFlight = [];
-        this.written(done);
+        this.written(group);
       }
       this.recovered();
     } catch (error) {
@@ -236,14 +235,6 @@ export class Outbox {
     this.bytes += batch.used;
     return batch;
   }
-}
-
-function stretchOf(batches: readonly Batch[]): Stretch {
-  const [first] = batches;
-  const last = batches.at(-1);
-  if (first === undefined || last === undefined) throw new Error('an empty group of batches');
-  const { firstSeq, firstOffset } = first;
-  return { firstSeq, firstOffset, endSeq: last.endSeq, endOffset: last.endOffset };
 }
 
 function memorySource(batch: Batch): Source {

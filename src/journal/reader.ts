@@ -47,6 +47,8 @@ export interface PageRequest {
   readonly maxBytes: number;
   /** Output bytes that the reader has up to there; without it, a reader that is behind is told the most it can have missed. */
   readonly offset?: number | undefined;
+  /** The last event to be given. */
+  readonly until?: number | undefined;
 }
 
 /** A page of whole records after event `after`, at most `maxBytes` unless a single record is larger. */
@@ -90,7 +92,8 @@ export async function readRange(
   }
 }
 
-function locate(
+/** The first source of which this is true, when it is true of all behind it. */
+export function locate(
   sources: readonly Source[],
   holds: (source: Source) => boolean,
 ): { source: Source; before: Source | undefined } | undefined {
@@ -223,8 +226,9 @@ export function nextGoodRecord(
   return undefined;
 }
 
-function collectPage(walk: Walk, want: { after: number; maxBytes: number; seen: number }): RawPage {
+function collectPage(walk: Walk, want: PageRequest & { readonly seen: number }): RawPage {
   const { bytes, source } = walk;
+  const { until = Infinity } = want;
   let end = walk.at;
   let next: Position | undefined;
   let first: RecordHeader | undefined;
@@ -236,7 +240,7 @@ function collectPage(walk: Walk, want: { after: number; maxBytes: number; seen: 
     )
       break;
     const header = readHeader(bytes, end);
-    if (header.seq > source.endSeq) break;
+    if (header.seq > source.endSeq || (first !== undefined && header.seq > until)) break;
     first ??= header;
     next = positionAfter(header, payloadOf(bytes, end, check.bytes));
     end += check.bytes;

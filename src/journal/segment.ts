@@ -15,6 +15,8 @@ export interface Source {
   /** Places to begin reading, ascending: at `pos` stands the event `seq`, with `offset` output bytes before it. */
   readonly marks: readonly Mark[];
   readonly place: 'disk' | 'memory';
+  /** Of a file. */
+  readonly path?: string;
   read(position: number, maxBytes: number): Promise<Buffer>;
 }
 
@@ -93,21 +95,29 @@ export class Segment implements Source {
     this.disk.remove(this.path);
   }
 
-  /** Opens the file for each read: a descriptor shared with the writer could be closed, and its number reused, midway. */
-  async read(position: number, maxBytes: number): Promise<Buffer> {
-    const into = Buffer.allocUnsafe(Math.max(0, Math.min(maxBytes, this.size - position)));
-    const fd = this.disk.openRead(this.path);
-    try {
-      let filled = 0;
-      while (filled < into.length) {
-        const got = await this.disk.read(fd, into.subarray(filled), position + filled);
-        if (got === 0) break;
-        filled += got;
-      }
-      return into.subarray(0, filled);
-    } finally {
-      this.disk.close(fd);
+  read(position: number, maxBytes: number): Promise<Buffer> {
+    const bytes = Math.max(0, Math.min(maxBytes, this.size - position));
+    return readFile(this.disk, { path: this.path, position }, Buffer.allocUnsafe(bytes));
+  }
+}
+
+/** Opens the file for each read: a descriptor shared with the writer could be closed, and its number reused, midway. */
+export async function readFile(
+  disk: Disk,
+  from: { readonly path: string; readonly position: number },
+  into: Buffer,
+): Promise<Buffer> {
+  const fd = disk.openRead(from.path);
+  try {
+    let filled = 0;
+    while (filled < into.length) {
+      const got = await disk.read(fd, into.subarray(filled), from.position + filled);
+      if (got === 0) break;
+      filled += got;
     }
+    return into.subarray(0, filled);
+  } finally {
+    disk.close(fd);
   }
 }
 

@@ -4,8 +4,8 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
-import type { HostApi } from '../protocol/host-api.ts';
-import { operations } from '../protocol/operations.ts';
+import type { Host } from '../host/host.ts';
+import { operations, type Params } from '../protocol/operations.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
   PROTOCOL_VERSION,
@@ -16,7 +16,7 @@ import {
 } from './messages.ts';
 
 export interface KeeperOptions {
-  readonly host: HostApi;
+  readonly host: Host;
   readonly clock: Clock;
   readonly version: string;
   /** Leaves after this long without a connection and without a live process. */
@@ -91,7 +91,7 @@ export class Keeper {
   }
 
   private async leaveIfIdle(): Promise<void> {
-    const { live } = await this.options.host.health('*', {});
+    const { live } = await this.options.host.health();
     if (this.connections.size > 0) return;
     if (live > 0) this.watchIdle();
     else await this.stop();
@@ -137,14 +137,14 @@ class Cancellation {
 
 class Connection {
   private readonly socket: Socket;
-  private readonly host: HostApi;
+  private readonly host: Host;
   private readonly events: ConnectionEvents;
   private readonly reader = new FrameReader();
   private readonly running = new Map<number, Cancellation>();
   private makingLarge = 0;
   private readonly turnWaiters: (() => void)[] = [];
 
-  constructor(socket: Socket, host: HostApi, events: ConnectionEvents) {
+  constructor(socket: Socket, host: Host, events: ConnectionEvents) {
     this.socket = socket;
     this.host = host;
     this.events = events;
@@ -217,34 +217,25 @@ class Connection {
         ),
       );
     }
-    if (op === 'read' || op === 'range') return this.performLarge(op, request, signal);
+    if (op === 'read') return this.page(request, signal);
+    if (op === 'range')
+      return this.inTurn(signal, () => this.host.range(owner, params as Params<'range'>));
     const operation = this.host[op] as (...args: unknown[]) => Promise<unknown>;
     return operation.call(this.host, owner, params, signal);
   }
 
-  /** A page is waited for like anything else, but fetched only when there is room for it. */
-  private async performLarge(
-    op: 'read' | 'range',
-    request: Request,
-    signal: AbortSignal,
-  ): Promise<unknown> {
-    const { owner } = request;
-    const params = request.params as Parameters<HostApi['read']>[1] &
-      Parameters<HostApi['range']>[1];
-    const { waitMs, ...page } = params;
-    if (op === 'read' && waitMs !== undefined) {
-      const growth = { kind: 'growth', after: page.after ?? 0 } as const;
-      await this.host.wait(
-        owner,
-        { waits: [{ id: page.id, for: [growth] }], timeoutMs: waitMs },
-        signal,
-      );
-    }
+  private async page(request: Request, signal: AbortSignal): Promise<unknown> {
+    const grown = await this.host.grown(request.owner, request.params as Params<'read'>, signal);
+    return this.inTurn(signal, () => (request.near ? grown.nearPage() : grown.page()));
+  }
+
+  /** What is large is waited for like anything else, but made only when there is room for it. */
+  private async inTurn<T>(signal: AbortSignal, make: () => Promise<T>): Promise<T> {
     await this.turn();
     try {
       // Its turn may have come only because the client went away, with every other one of that client's.
       signal.throwIfAborted();
-      return await this.host[op](owner, page, signal);
+      return await make();
     } finally {
       this.makingLarge -= 1;
       this.nextTurn();

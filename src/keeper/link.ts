@@ -3,8 +3,9 @@
 
 import { connect, type Socket } from 'node:net';
 import { errnoOf } from '../base/disk.ts';
+import type { NearPage } from '../host/grown-process.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
-import type { HostApi, Owner } from '../protocol/host-api.ts';
+import type { HostApi, Owner, Page } from '../protocol/host-api.ts';
 import { operationNames, type OperationName } from '../protocol/operation-names.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
@@ -14,6 +15,7 @@ import {
   type Request,
   type Welcome,
 } from './messages.ts';
+import { NearReader } from './near-reader.ts';
 
 export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
@@ -41,7 +43,7 @@ export async function openLink(path: string): Promise<KeeperLink> {
 function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
   const known = new Set(keeper.operations);
   const call = (op: OperationName) => (owner: Owner, params: unknown, signal?: AbortSignal) => {
-    if (known.has(op)) return wire.call(op, owner, params, signal);
+    if (known.has(op)) return wire.call({ op, owner, params }, signal);
     const problem = `The running keeper (${keeper.version}, pid ${keeper.pid}) does not know the operation "${op}".`;
     return Promise.reject(
       new HoldfastError('keeper_too_old', problem, {
@@ -51,12 +53,18 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
     );
   };
   const calls = Object.fromEntries(operationNames.map((name) => [name, call(name)]));
+  const near = new NearReader();
   return {
     ...(calls as unknown as Omit<HostApi, 'close'>),
+    read: (owner, params, signal) =>
+      near.page((isNear) => {
+        const request = { op: 'read', owner, params, near: isNear } as const;
+        return wire.call(request, signal) as Promise<Page | NearPage>;
+      }),
     keeper,
     ended: wire.ended,
     stop: async () => {
-      await wire.call('stop', '*', {});
+      await wire.call({ op: 'stop', owner: '*', params: {} });
       await wire.ended;
     },
     close: async () => {
@@ -108,7 +116,7 @@ class Wire {
     });
   }
 
-  call(op: Request['op'], owner: Owner, params: unknown, signal?: AbortSignal): Promise<unknown> {
+  call(request: Omit<Request, 'id'>, signal?: AbortSignal): Promise<unknown> {
     if (signal?.aborted)
       return Promise.reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
     if (this.socket.destroyed) return Promise.reject(this.lost());
@@ -118,7 +126,7 @@ class Wire {
       const forget = (): void => signal?.removeEventListener('abort', cancel);
       signal?.addEventListener('abort', cancel);
       this.calls.set(id, { resolve, reject, forget });
-      this.send({ id, op, owner, params });
+      this.send({ id, ...request });
     });
   }
 

@@ -23,6 +23,8 @@ export interface Request {
   readonly op: OperationName | 'stop';
   readonly owner: Owner;
   readonly params: unknown;
+  /** The caller can read the keeper's files: of a large page it need only be told where it stands. */
+  readonly near?: boolean;
 }
 
 /** The caller no longer waits for the answer to a request. */

@@ -15,6 +15,8 @@ export const EVERYONE: Owner = '*';
 export interface Page {
   /** Whole records; `decodeRecords` makes events of them. */
   readonly records: Buffer;
+  /** To be called by whoever has no more use for the records, so that their memory serves the next page. */
+  readonly release?: () => void;
   /** Ask after this next. */
   readonly nextAfter: number;
   readonly nextOffset: number;

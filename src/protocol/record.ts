@@ -118,11 +118,13 @@ export function encodeBody(body: EventBody): { stream: number; payload: Buffer }
 
 function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent {
   const { seq, offset, atUs, wallMs } = header;
+  // Nearly all are this: written out, it takes a tenth of the time.
+  if (header.kind === eventKinds.output) {
+    const stream = streams[header.stream - 1] ?? 'merged';
+    return { seq, offset, atUs, wallMs, kind: 'output', stream, data: payload };
+  }
   const stamp = { seq, offset, atUs, wallMs };
   const kind = kindNames.get(header.kind);
-  if (kind === 'output') {
-    return { ...stamp, kind, stream: streams[header.stream - 1] ?? 'merged', data: payload };
-  }
   // A kind from a newer version: a gap is the honest way to show an event we cannot read.
   if (kind === undefined) {
     const body = {
@@ -135,15 +137,14 @@ function decodeEvent(header: RecordHeader, payload: Buffer): ProcessEvent {
   return { ...stamp, kind, body: parseJson(payload) } as ProcessEvent;
 }
 
-/** The events of a buffer of good records, as a page carries them. */
+/** The events of a buffer of good records, as a page carries them: their sums were checked when they were read. */
 export function* decodeRecords(records: Buffer): Generator<ProcessEvent> {
   for (let at = 0; at < records.length;) {
-    const check = checkRecord(records, at);
-    if (check.kind !== 'good') throw new Error(`a page holds a ${check.kind} record at byte ${at}`);
+    const bytes = HEADER_BYTES + (at + 4 <= records.length ? records.readUInt32LE(at) : 0);
+    if (at + bytes > records.length) throw new Error(`a page ends within the record at byte ${at}`);
     const header = readHeader(records, at);
-    if (header.kind !== SEGMENT_KIND)
-      yield decodeEvent(header, payloadOf(records, at, check.bytes));
-    at += check.bytes;
+    if (header.kind !== SEGMENT_KIND) yield decodeEvent(header, payloadOf(records, at, bytes));
+    at += bytes;
   }
 }
 

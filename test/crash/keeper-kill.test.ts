@@ -155,7 +155,8 @@ async function follow(link: KeeperLink, command: string, onPage: () => void): Pr
       const page = await link.read(OWNER, {
         id: started.id,
         after,
-        maxBytes: 65_536,
+        // Large enough for the flood to be read from the files, and the short lines through the socket.
+        maxBytes: 1024 * 1024,
         waitMs: 60_000,
       });
       acknowledged.push(...decodeRecords(page.records));

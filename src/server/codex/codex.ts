@@ -3,6 +3,7 @@
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { realpathSync } from 'node:fs';
+import { BufferPool } from '../../base/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
 import { VERSION } from '../../base/version.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -39,6 +40,10 @@ const LEAST_KEEP_MS = 30_000;
 /** Requests may be as large as the answers that the client takes. */
 const MAX_MESSAGE_BYTES = 72 * 1024 * 1024;
 
+/** Output leaves in pieces of about this size; a few are kept for reuse. */
+const BLOCK_BYTES = 512 * 1024;
+const BLOCKS = 16;
+
 export function codexOptions(options: CodexDoorOptions): CodexOptions {
   const { host, clock, home, env, report, detachMs = DETACH_MS } = options;
   return {
@@ -63,6 +68,7 @@ export function codexOptions(options: CodexDoorOptions): CodexOptions {
 }
 
 export function codexRoute(path: string, options: CodexOptions): Route {
+  const blocks = new BufferPool(BLOCK_BYTES, BLOCKS);
   return {
     method: 'GET',
     path,
@@ -80,7 +86,7 @@ export function codexRoute(path: string, options: CodexOptions): Route {
         void new CodexConnection(
           options,
           caller,
-          (listener) => new SocketWire({ socket, stream, peer, clock }, listener),
+          (listener) => new SocketWire({ socket, stream, peer, clock, blocks }, listener),
         );
       },
     },

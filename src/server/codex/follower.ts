@@ -60,6 +60,7 @@ export async function follow(followed: Followed): Promise<void> {
       wire.together(() => {
         for (const event of counted(page, before)) tell(wire, name, event, denied);
       });
+      page.release?.();
       if (page.end) return;
       if (room) continue;
       await roomFor(followed, after);
@@ -136,7 +137,7 @@ async function roomFor(
 
 function tell(wire: Wire, name: string, event: Counted, sandboxDenied: boolean): void {
   if (event.kind === 'output') {
-    wire.send(outputBytes(name, event));
+    tellOutput(wire, name, event);
   } else if (event.kind === 'exited') {
     const exitCode = exitCodeOf(event.outcome, constants.signals);
     wire.send(
@@ -148,21 +149,28 @@ function tell(wire: Wire, name: string, event: Counted, sandboxDenied: boolean):
     // A number that never comes would hold up the client for ever.
     const text = Buffer.from(missingText(event)).toString('base64');
     for (let seq = event.fromSeq; seq <= event.toSeq; seq += 1)
-      wire.send(output(name, seq, 'stdout', seq === event.fromSeq ? text : ''));
+      wire.send(
+        `${outputHead(name, seq, 'stdout')}${seq === event.fromSeq ? text : ''}${OUTPUT_TAIL}`,
+      );
   }
 }
 
-/** As bytes from the start: the same as text would be copied twice more on its way, and most of what is sent is this. */
-function outputBytes(name: string, { seq, stream, data }: CountedOutput): Buffer {
-  const [head, tail] = output(name, seq, stream, '\n').split('\n') as [string, string];
+/**
+ * Written where it is sent from: the same as text would be copied twice more on its way, and most of what is sent is
+ * this.
+ */
+function tellOutput(wire: Wire, name: string, { seq, stream, data }: CountedOutput): void {
+  const head = outputHead(name, seq, stream);
   const headBytes = Buffer.byteLength(head);
-  const bytes = Buffer.allocUnsafe(headBytes + Math.ceil(data.length / 3) * 4 + tail.length);
-  bytes.write(head);
-  const end = headBytes + bytes.write(data.toString('base64'), headBytes, 'latin1');
-  bytes.write(tail, end, 'latin1');
-  return bytes;
+  const chunkBytes = Math.ceil(data.length / 3) * 4;
+  const into = wire.message(headBytes + chunkBytes + OUTPUT_TAIL.length);
+  into.write(head);
+  into.write(data.toString('base64'), headBytes, 'latin1');
+  into.write(OUTPUT_TAIL, headBytes + chunkBytes, 'latin1');
 }
 
-function output(name: string, seq: number, stream: string, chunk: string): string {
-  return `{"method":"process/output","params":{"processId":${name},"seq":${seq},"stream":"${stream}","chunk":"${chunk}"}}`;
+const OUTPUT_TAIL = '"}}';
+
+function outputHead(name: string, seq: number, stream: string): string {
+  return `{"method":"process/output","params":{"processId":${name},"seq":${seq},"stream":"${stream}","chunk":"`;
 }

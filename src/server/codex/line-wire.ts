@@ -25,10 +25,16 @@ export class LineWire implements Wire {
     input.once('error', () => this.end());
   }
 
-  send(text: string | Buffer): void {
-    if (this.over) return;
-    this.output.write(text);
-    this.output.write('\n');
+  send(text: string): void {
+    if (!this.over) this.output.write(`${text}\n`);
+  }
+
+  message(bytes: number): Buffer {
+    const line = Buffer.allocUnsafe(bytes + 1);
+    line[bytes] = NEWLINE;
+    // Corked, so that it is looked at only when it has been filled.
+    if (!this.over) this.output.write(line);
+    return line.subarray(0, bytes);
   }
 
   together(sending: () => void): void {

@@ -3,13 +3,15 @@
 
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
+import type { BufferPool } from '../../base/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
+import { FrameBlock } from './frame-block.ts';
 import type { Wire, WireListener } from './wire.ts';
 
 /** The client takes 16 MiB in one frame and 64 MiB in one message. */
 const FRAME_BYTES = 8 * 1024 * 1024;
-/** Output is sent while less than this waits. */
-const ROOM_BYTES = 1024 * 1024;
+/** Output is sent while less than this waits: a page and a half, so that the next is fetched while one leaves. */
+const ROOM_BYTES = 2 * 1024 * 1024;
 /** Beyond this, nothing more is read from a client that does not fetch its answers. */
 const TOO_MUCH_BYTES = 32 * 1024 * 1024;
 /** The peer's interval. */
@@ -26,6 +28,8 @@ export interface SocketWireOptions {
   readonly stream: Duplex;
   readonly peer: string;
   readonly clock: Clock;
+  /** Shared by all: output is put together in these. */
+  readonly blocks: BufferPool;
 }
 
 export class SocketWire implements Wire {
@@ -33,18 +37,26 @@ export class SocketWire implements Wire {
   private readonly socket: WebSocket;
   private readonly stream: Duplex;
   private readonly clock: Clock;
+  private readonly block: FrameBlock;
   private heardUs: number;
   private waiting: { promise: Promise<void>; resolve: () => void } | undefined;
   private cancelPing: () => void;
   private readonly listeners = new Set<() => void>();
 
   /** `stream` carries the WebSocket. */
-  constructor({ socket, stream, peer, clock }: SocketWireOptions, listener: WireListener) {
+  constructor({ socket, stream, peer, clock, blocks }: SocketWireOptions, listener: WireListener) {
     this.socket = socket;
     this.stream = stream;
     this.source = `websocket JSON-RPC message from exec-server websocket ${peer}`;
     this.clock = clock;
     this.heardUs = clock.nowUs();
+    this.block = new FrameBlock(blocks, (bytes, done) => {
+      if (!this.open) return;
+      stream.write(bytes, (error) => {
+        if (!error) done();
+        this.sent();
+      });
+    });
     socket.on('message', (data: Buffer) => {
       this.heard();
       listener.received(data.toString());
@@ -61,18 +73,28 @@ export class SocketWire implements Wire {
     this.cancelPing = clock.after(PING_MS, () => this.ping());
   }
 
-  send(text: string | Buffer): void {
-    if (this.socket.readyState !== this.socket.OPEN) return;
+  send(text: string): void {
+    if (!this.open) return;
+    this.block.leave();
     if (text.length * 3 <= FRAME_BYTES || Buffer.byteLength(text) <= FRAME_BYTES)
       this.socket.send(text, { binary: false }, this.sent);
-    else this.sendFragments(Buffer.from(text as string));
+    else this.sendFragments(Buffer.from(text));
     if (this.socket.bufferedAmount > TOO_MUCH_BYTES) this.socket.pause();
+  }
+
+  message(bytes: number): Buffer {
+    return this.block.frame(bytes);
   }
 
   together(sending: () => void): void {
     this.stream.cork();
     sending();
+    this.block.leave();
     this.stream.uncork();
+  }
+
+  private get open(): boolean {
+    return this.socket.readyState === this.socket.OPEN;
   }
 
   room(): Promise<void> | undefined {

@@ -3,8 +3,9 @@
 export interface Wire {
   /** What a message from here is called when it is none. */
   readonly source: string;
-  /** Bytes are text too. */
-  send(text: string | Buffer): void;
+  send(text: string): void;
+  /** Room for a message of exactly so many bytes, to be filled at once. Only while `together` runs. */
+  message(bytes: number): Buffer;
   /** What is sent meanwhile leaves in one piece. */
   together(sending: () => void): void;
   /** Undefined: there is room for more output now. Answers stay outside this: they are sent in any case. */
