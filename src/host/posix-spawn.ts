@@ -40,6 +40,38 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
   const environment = environmentBlocks(address);
   /** Memory that only the pointers of a call lead to. */
   const inUse = new Set<object>();
+  const actionsOf = fileActions(returning);
+  const attributes = spawnAttributes(returning);
+
+  return {
+    /**
+     * Starts a session leader that holds descriptors 0, 1 and 2 only, with every signal at its default. The child can
+     * have ended, and its end been told, before its number is known here. The thread that does it stands still until
+     * the child has begun its program: a third of a millisecond, more on a busy machine, for ever on a dead network
+     * disk. `here` is this thread, which saves waking another.
+     */
+    async spawn({ file, argv, env, commonEnv, cwd, stdio }: Spawn, here = false): Promise<number> {
+      // A small array's memory may be moved by V8; an ArrayBuffer's is not.
+      const pid = new Int32Array(new ArrayBuffer(4));
+      const variables = environment(env, commonEnv);
+      const actions = actionsOf(stdio, cwd);
+      inUse.add(variables);
+      try {
+        const words = [...argv, null];
+        const given = [pid, file, actions.memory, attributes, words, variables.pointers];
+        const problem = here ? spawnNow(...given) : await spawnElsewhere(...given);
+        if (problem !== 0) throw new PosixError(errnoName(problem), 'posix_spawn');
+      } finally {
+        actions.destroy();
+        inUse.delete(variables);
+      }
+      return pid[0] ?? -1;
+    },
+  };
+}
+
+/** What is done in the child before its program begins. */
+function fileActions(returning: (definition: string) => (...values: unknown[]) => void) {
   const initActions = returning('int posix_spawn_file_actions_init(void *actions)');
   const destroyActions = returning('int posix_spawn_file_actions_destroy(void *actions)');
   const addDup = returning('int posix_spawn_file_actions_adddup2(void *actions, int from, int to)');
@@ -52,7 +84,6 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
   const addCloseFrom = returning(
     'int posix_spawn_file_actions_addclosefrom_np(void *actions, int from)',
   );
-  const attributes = spawnAttributes(returning);
 
   const addStdio = (actions: Buffer, stdio: PipeStdio | TerminalStdio) => {
     if ('terminal' in stdio) {
@@ -68,36 +99,15 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
     addDup(actions, stdio.errors, 2);
   };
 
-  return {
-    /**
-     * Starts a session leader that holds descriptors 0, 1 and 2 only, with every signal at its default. The child can
-     * have ended, and its end been told, before its number is known here. The thread that does it stands still until
-     * the child has begun its program: a third of a millisecond, more on a busy machine, for ever on a dead network
-     * disk. `here` is this thread, which saves waking another.
-     */
-    async spawn({ file, argv, env, commonEnv, cwd, stdio }: Spawn, here = false): Promise<number> {
-      // glibc: sizeof(posix_spawn_file_actions_t) is 80.
-      const actions = Buffer.alloc(128);
-      // A small array's memory may be moved by V8; an ArrayBuffer's is not.
-      const pid = new Int32Array(new ArrayBuffer(4));
-      const variables = environment(env, commonEnv);
-      inUse.add(variables);
-      initActions(actions);
-      try {
-        addStdio(actions, stdio);
-        addChdir(actions, cwd);
-        // Descriptors that Node itself inherited without CLOEXEC would pass through otherwise.
-        addCloseFrom(actions, 3);
-        const words = [...argv, null];
-        const given = [pid, file, actions, attributes, words, variables.pointers];
-        const problem = here ? spawnNow(...given) : await spawnElsewhere(...given);
-        if (problem !== 0) throw new PosixError(errnoName(problem), 'posix_spawn');
-      } finally {
-        destroyActions(actions);
-        inUse.delete(variables);
-      }
-      return pid[0] ?? -1;
-    },
+  return (stdio: PipeStdio | TerminalStdio, cwd: string) => {
+    // glibc: sizeof(posix_spawn_file_actions_t) is 80.
+    const memory = Buffer.alloc(128);
+    initActions(memory);
+    addStdio(memory, stdio);
+    addChdir(memory, cwd);
+    // Descriptors that Node itself inherited without CLOEXEC would pass through otherwise.
+    addCloseFrom(memory, 3);
+    return { memory, destroy: () => destroyActions(memory) };
   };
 }
 
