@@ -157,7 +157,7 @@ function tmuxRuns() {
 
 function commandLines() {
   const home = mkdtempSync(join(tmpdir(), 'holdfast-tty-'));
-  const env = { ...process.env, HOLDFAST_HOME: home };
+  const env = { ...process.env, HOLDFAST_HOME: home, XDG_STATE_HOME: home };
   const ours = (...args) => spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env });
   try {
     const id = ours('tty', 'create', '--shell', '/bin/bash').stdout.trim();
