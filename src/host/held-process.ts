@@ -1,6 +1,7 @@
 // One process, from its start until it is forgotten: its journal, its child while it lives, and the truth about how it
 // ended. Exit, closing and settling are separate facts, each told once, none waiting for another.
 
+import { basename } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Stream } from '../protocol/event.ts';
@@ -82,7 +83,8 @@ export class HeldProcess implements ChildListener {
       const input = this.inputOf();
       await this.input.write(bytes, undefined, () => () => input.write(bytes));
     };
-    this.tty = new Terminal({ clock: setting.clock, journal, child, nonce, write });
+    const program = basename(this.facts.argv[0] ?? '');
+    this.tty = new Terminal({ clock: setting.clock, journal, child, program, nonce, write });
   }
 
   /** The terminal it runs on, ended or not. */
