@@ -4,7 +4,7 @@
 import type { Point } from './outline.ts';
 
 /** Straight to one point, or bent by two to a third. */
-export type Segment = readonly [Point] | readonly [Point, Point, Point];
+type Segment = readonly [Point] | readonly [Point, Point, Point];
 
 export interface Path {
   readonly start: Point;

@@ -5,7 +5,7 @@ import type { Command } from '../command.ts';
 export const command: Command = {
   name: 'tty',
   usage:
-    'create|list|inspect|run|type|paste|send-keys|batch|mark|resize|signal|wait|snapshot|destroy|gc|home|doctor|skills ...',
+    'create|list|inspect|run|type|paste|send-keys|batch|mark|resize|signal|wait|snapshot|destroy|gc ...',
   summary: 'Drive terminals: run commands in a shell, press keys, look at the screen.',
   options: {},
   notes: ['"holdfast tty help" lists the commands, "holdfast tty COMMAND --help" their flags.'],
