@@ -1,7 +1,6 @@
 // One process, from its start until it is forgotten: its journal, its child while it lives, and the truth about how it
 // ended. Exit, closing and settling are separate facts, each told once, none waiting for another.
 
-import { basename } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Stream } from '../protocol/event.ts';
@@ -77,14 +76,13 @@ export class HeldProcess implements ChildListener {
 
   attach(child: Child, nonce?: string): void {
     this.child = child;
-    const { journal, setting } = this;
-    if (this.facts.streams !== 'pty' || !(journal instanceof Journal)) return;
+    const { journal, setting, facts } = this;
+    if (facts.streams !== 'pty' || !(journal instanceof Journal)) return;
     const write = async (bytes: Buffer): Promise<void> => {
       const input = this.inputOf();
       await this.input.write(bytes, undefined, () => () => input.write(bytes));
     };
-    const program = basename(this.facts.argv[0] ?? '');
-    this.tty = new Terminal({ clock: setting.clock, journal, child, program, nonce, write });
+    this.tty = new Terminal({ clock: setting.clock, journal, child, facts, nonce, write });
   }
 
   /** The terminal it runs on, ended or not. */
