@@ -2,10 +2,11 @@
 // come; what a large output costs.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OWNER } from './support/keeper.mjs';
+import { openServer } from './support/server.mjs';
 import { MiB, row } from './support/rows.mjs';
 import { median, nowMs, percentile, timed } from './support/statistics.mjs';
 
@@ -15,6 +16,9 @@ const TMUX_RUNS = 100;
 const COMMAND_LINES = 20;
 const SESSIONS = 100;
 const PRINTED_BYTES = 50_000_000;
+const PRINT = `yes 'a line of seventy characters or so, as programs print them, 0123456789' | head -c ${PRINTED_BYTES}`;
+/** Of the kernel's accounting (sysconf _SC_CLK_TCK is 100 on every Linux). */
+const TICKS_PER_SECOND = 100;
 
 export async function run(context) {
   const keeper = await context.openKeeper();
@@ -31,6 +35,8 @@ export async function run(context) {
     const crowd = await openMany(keeper);
     context.progress('50 MB');
     const printed = await printMuch(keeper);
+    context.progress('50 MB, somebody looking');
+    const watched = await printWatched(context);
     const spread = (samples) =>
       `p95 ${percentile(samples, 0.95).toFixed(2)}, min ${Math.min(...samples).toFixed(2)} ms, ${samples.length} runs`;
     return [
@@ -85,6 +91,19 @@ export async function run(context) {
         atLeast: 25e6,
         note: `${printed.seconds.toFixed(1)} s, ${(PRINTED_BYTES / 1e6 / printed.seconds).toFixed(0)} MB/s`,
       }),
+      row({
+        what: '50 MB printed while its screen is kept current, for each second of both processes’ time',
+        value: watched.perCpuSecond,
+        unit: 'rate',
+        atLeast: 25e6,
+        note: `keeper ${watched.keeper.toFixed(2)} s, server with its threads ${watched.server.toFixed(2)} s; ${watched.seconds.toFixed(1)} s; right at the end: ${watched.right}`,
+      }),
+      row({
+        what: 'its snapshot afterwards',
+        value: watched.snapshotMs,
+        unit: 'ms',
+        under: 300,
+      }),
     ];
   } finally {
     await keeper.stop();
@@ -138,7 +157,7 @@ function tmuxRuns() {
 
 function commandLines() {
   const home = mkdtempSync(join(tmpdir(), 'holdfast-tty-'));
-  const env = { ...process.env, HOLDFAST_HOME: home };
+  const env = { ...process.env, HOLDFAST_HOME: home, XDG_STATE_HOME: home };
   const ours = (...args) => spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env });
   try {
     const id = ours('tty', 'create', '--shell', '/bin/bash').stdout.trim();
@@ -179,16 +198,60 @@ async function printMuch(keeper) {
   const id = await open(link, '/bin/bash');
   await runOnce(link, id, 'true');
   const before = await keeper.memory();
-  const seconds =
-    (await timed(() =>
-      runOnce(
-        link,
-        id,
-        `yes 'a line of seventy characters or so, as programs print them, 0123456789' | head -c ${PRINTED_BYTES}`,
-      ),
-    )) / 1000;
+  const seconds = (await timed(() => runOnce(link, id, PRINT))) / 1000;
   const after = await keeper.memory();
   const spent = ({ cpu }) => (cpu.user + cpu.system) / 1e6;
   const cpuSeconds = spent(after) - spent(before);
   return { seconds, perCpuSecond: PRINTED_BYTES / cpuSeconds };
+}
+
+/** Over HTTP, as a client does it: one waits for what will be on the screen at the end, one runs the command. */
+async function printWatched(context) {
+  const server = await openServer({ profile: context.profile });
+  try {
+    const { process } = await server.call('POST', '/v1/terminals', {
+      argv: ['/bin/bash'],
+      env: { PS1: '$ ', HOME: '/' },
+      size: { cols: 80, rows: 24 },
+    });
+    const path = `/v1/terminals/${process.id}`;
+    const run = (command) => server.call('POST', `${path}/run`, { command });
+    await run('true');
+    await server.call('GET', `${path}/snapshot`);
+    const before = { keeper: cpuSeconds(server.keeperPid), server: cpuSeconds(server.pid) };
+    const began = nowMs();
+    const [shown] = await Promise.all([
+      server.call('POST', `${path}/wait`, { text: 'the-very-end', timeoutMs: 120_000 }),
+      run(`${PRINT}; echo; echo the-very-'end'`),
+    ]);
+    const seconds = (nowMs() - began) / 1000;
+    const spent = (name, pid) => cpuSeconds(pid) - before[name];
+    const [keeper, serverSeconds] = [
+      spent('keeper', server.keeperPid),
+      spent('server', server.pid),
+    ];
+    const lines = shown.snapshot.text.split('\n');
+    const end = lines.indexOf('the-very-end');
+    const snapshotMs = await timed(() => server.call('GET', `${path}/snapshot`));
+    return {
+      seconds,
+      keeper,
+      server: serverSeconds,
+      perCpuSecond: PRINTED_BYTES / (keeper + serverSeconds),
+      right:
+        shown.matched &&
+        lines.slice(0, end - 1).every((line) => line.startsWith('a line of seventy')),
+      snapshotMs,
+    };
+  } finally {
+    await server.stop();
+  }
+}
+
+function cpuSeconds(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  // utime and stime: the 14th and 15th field, of which two are cut off.
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }

@@ -35,6 +35,8 @@ export async function openServer({ profile } = {}) {
   const pool = new Pool(Number(new URL(url).port), token);
   return {
     keeperPid,
+    pid: server.pid,
+    call: (method, path, body) => pool.json(method, path, body),
     start: (spec) => pool.json('POST', `${PREFIX}/start`, spec),
     /** Answers when it has ended, with what it printed. */
     wait: (id) => pool.json('GET', `${PREFIX}/${id}/output?wait=true`),
@@ -81,10 +83,13 @@ class Pool {
   async text(method, path, body) {
     const wire = this.idle.pop() ?? (await this.made());
     const text = body === undefined ? '' : JSON.stringify(body);
-    const length = body === undefined ? '' : `Content-Length: ${Buffer.byteLength(text)}\r\n`;
+    const length =
+      body === undefined
+        ? ''
+        : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`;
     const answer = await wire.ask(`${method} ${path} HTTP/1.1\r\n${this.head}${length}\r\n${text}`);
     this.idle.push(wire);
-    if (answer.status !== 200)
+    if (answer.status !== 200 && answer.status !== 201)
       throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
     return answer.text;
   }

@@ -28,6 +28,8 @@ export class Caller {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly home: string;
+  /** By a flag or a variable; otherwise it is where the user's own is. */
+  readonly homeIsNamed: boolean;
   /** Who starts, and who is named as the sender of a signal. */
   readonly name: Owner;
   /** Whose processes are seen. */
@@ -48,6 +50,7 @@ export class Caller {
       cwd,
       options.home ?? (env['HOLDFAST_HOME'] || join(homedir(), '.holdfast')),
     );
+    this.homeIsNamed = Boolean(options.home ?? env['HOLDFAST_HOME']);
     this.name = owner ?? CLI_OWNER;
     this.sees = owner ?? EVERYONE;
   }

@@ -76,13 +76,13 @@ export class HeldProcess implements ChildListener {
 
   attach(child: Child, nonce?: string): void {
     this.child = child;
-    const { journal, setting } = this;
-    if (this.facts.streams !== 'pty' || !(journal instanceof Journal)) return;
+    const { journal, setting, facts } = this;
+    if (facts.streams !== 'pty' || !(journal instanceof Journal)) return;
     const write = async (bytes: Buffer): Promise<void> => {
       const input = this.inputOf();
       await this.input.write(bytes, undefined, () => () => input.write(bytes));
     };
-    this.tty = new Terminal({ clock: setting.clock, journal, child, nonce, write });
+    this.tty = new Terminal({ clock: setting.clock, journal, child, facts, nonce, write });
   }
 
   /** The terminal it runs on, ended or not. */

@@ -13,8 +13,8 @@ const CR = 0x0d;
 const SPACE = 0x20;
 /** What a line editor puts between the characters that it echoes. */
 const MAX_BETWEEN = 64;
-/** The kernel echoes what is typed ahead, and the line editor shows it again. */
-const MOST_ECHOES = 2;
+/** The kernel echoes what is typed ahead, the line editor shows it again, and fish once more in colours. */
+const MOST_ECHOES = 3;
 
 export class Sentinel {
   readonly token = `hf${randomBytes(5).toString('base64url').slice(0, 6)}`;
@@ -23,9 +23,14 @@ export class Sentinel {
   readonly string: Pattern;
   readonly echo: Pattern;
 
-  constructor(told: (status: number) => void) {
+  /** `shell` is the name of the program that is typed into. */
+  constructor(told: (status: number) => void, shell?: string) {
+    const print = `printf '\\033\\137${this.token};%d\\033\\134' $s`;
     // The status is printed and then made the shell's again.
-    this.line = ` (s=$?;printf '\\033\\137${this.token};%d\\033\\134' $s;exit $s)`;
+    this.line =
+      shell === 'fish'
+        ? ` begin;set -l s $status;${print};sh -c "exit $s";end`
+        : ` (s=$?;${print};exit $s)`;
     this.string = new SentinelString(this.token, told);
     this.echo = new SentinelEcho(this.line.trimStart());
   }
@@ -70,10 +75,19 @@ class SentinelEcho implements Pattern {
     return this.left === 0 ? -1 : bytes.indexOf(this.line[0] ?? 0, from);
   }
 
+  /** A space before a carriage return is a wrap in one line editor, and in another the line's own, behind which it goes on. */
   match(bytes: Buffer, start: number): number | 'more' | undefined {
+    return this.matchWith(isWrap, bytes, start) ?? this.matchWith(() => false, bytes, start);
+  }
+
+  private matchWith(
+    wraps: (bytes: Buffer, at: number) => boolean,
+    bytes: Buffer,
+    start: number,
+  ): number | 'more' | undefined {
     let at = start;
     for (const byte of this.line) {
-      for (let between = 0; bytes[at] !== byte || isWrap(bytes, at); between += 1) {
+      for (let between = 0; bytes[at] !== byte || wraps(bytes, at); between += 1) {
         const skip = skipBetween(bytes, at);
         if (typeof skip !== 'number' || between === MAX_BETWEEN)
           return skip === 'more' ? skip : undefined;
@@ -103,7 +117,11 @@ function skipBetween(bytes: Buffer, at: number): number | 'more' | undefined {
   if (byte !== ESC) return undefined;
   const text = bytes.toString('latin1', at, at + MAX_BETWEEN);
   const sequence =
-    /^\x1b(?:\[[\x20-\x3f]*[\x40-\x7e]|[\x30-\x4f\x51-\x57\x59\x5a\x5c\x60-\x7e])/.exec(text);
+    /^\x1b(?:\[[\x20-\x3f]*[\x40-\x7e]|[\x20-\x2f]+[\x30-\x7e]|[\x30-\x4f\x51-\x57\x59\x5a\x5c\x60-\x7e])/.exec(
+      text,
+    );
   if (sequence) return sequence[0].length;
-  return /^\x1b(?:\[[\x20-\x3f]*)?$/.test(text) && text.length < MAX_BETWEEN ? 'more' : undefined;
+  return /^\x1b(?:\[[\x20-\x3f]*|[\x20-\x2f]+)?$/.test(text) && text.length < MAX_BETWEEN
+    ? 'more'
+    : undefined;
 }

@@ -1,6 +1,7 @@
 // A terminal, as its process holds it: between the child and the journal it takes the shell's marks and our sentinels
 // out of the output, and tells the runs.
 
+import { basename } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Params } from '../protocol/operations.ts';
@@ -17,6 +18,7 @@ export interface TerminalOptions {
   readonly clock: Clock;
   readonly journal: Journal;
   readonly child: Child;
+  readonly facts: { readonly argv: readonly string[] };
   /** What the shell proves its marks by; undefined when it makes none. */
   readonly nonce: string | undefined;
   /** In the order of all other input. */
@@ -27,11 +29,13 @@ export class Terminal {
   private readonly journal: Journal;
   private readonly scanner: ByteScanner;
   private readonly runs: Runs;
+  private readonly program: string;
   private over = false;
   readonly keyboard: Keyboard;
 
-  constructor({ clock, journal, child, nonce, write }: TerminalOptions) {
+  constructor({ clock, journal, child, facts, nonce, write }: TerminalOptions) {
     this.journal = journal;
+    this.program = basename(facts.argv[0] ?? '');
     this.keyboard = new Keyboard(clock);
     this.scanner = new ByteScanner((bytes) => this.printed(bytes));
     this.runs = new Runs({
@@ -100,7 +104,7 @@ export class Terminal {
   }
 
   private arm(told: (status: number) => void): Sentinel {
-    const sentinel = new Sentinel(told);
+    const sentinel = new Sentinel(told, this.program);
     this.scanner.patterns.add(sentinel.string).add(sentinel.echo);
     return sentinel;
   }

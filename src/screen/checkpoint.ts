@@ -4,7 +4,7 @@
 
 import { deflateSync, inflateSync } from 'node:zlib';
 import type { Skipped } from './snapshot.ts';
-import { CELL_NUMBERS, COMBINED } from './xterm.ts';
+import { CELL_NUMBERS, COMBINED, EXTENDED } from './xterm.ts';
 import type { Attributes, Charset, Extended, Line, ScreenBuffer, Xterm } from './xterm.ts';
 
 /** Changes with everything that is written here, with the emulator's version and with the guard's limits. */
@@ -159,8 +159,6 @@ function saveBuffer(buffer: ScreenBuffer, cells: Uint32Array[]): SavedBuffer {
 }
 
 const EMPTY_CONTENT = 1 << 22;
-/** In the background's number: the cell has an underline of some kind, or a link. */
-const EXTENDED = 0x10000000;
 
 function usedCells(line: Line): number {
   const data = line._data;
@@ -173,26 +171,38 @@ function usedCells(line: Line): number {
 }
 
 function saveLine(line: Line, cells: number): SavedLine {
-  // What an earlier content of a cell left behind is never read again.
-  const flagged =
-    (at: number, flag: number) =>
-    ([col]: [string, unknown]) =>
-      Number(col) < cells && ((line._data[Number(col) * CELL_NUMBERS + at] ?? 0) & flag) !== 0;
-  const combined = Object.entries(line._combined).filter(flagged(0, COMBINED));
-  const extended = Object.entries(line._extendedAttrs).filter(flagged(2, EXTENDED));
+  const combined = flagged(line, line._combined, cells, { at: 0, flag: COMBINED });
+  const extended = flagged(line, line._extendedAttrs, cells, { at: 2, flag: EXTENDED });
   return {
     cells,
     length: line.length,
     ...(line.isWrapped && { wrapped: 1 }),
-    ...(combined.length > 0 && { combined: combined.map(([col, text]) => [Number(col), text]) }),
+    ...(combined.length > 0 && { combined }),
     ...(extended.length > 0 && {
       extended: extended.map(([col, attributes]) => [
-        Number(col),
+        col,
         attributes?._ext ?? 0,
         attributes?.urlId ?? 0,
       ]),
     }),
   };
+}
+
+/** What belongs to cells that say so. What an earlier content of a cell left behind is never read again. */
+function flagged<T>(
+  { _data: data }: Line,
+  entries: Readonly<Record<number, T>>,
+  cells: number,
+  { at, flag }: { readonly at: number; readonly flag: number },
+): [number, T][] {
+  const found: [number, T][] = [];
+  // Nearly every line has none, and a list of none takes longer to make than to go through.
+  for (const key in entries) {
+    const col = Number(key);
+    if (col < cells && ((data[col * CELL_NUMBERS + at] ?? 0) & flag) !== 0)
+      found.push([col, entries[col] as T]);
+  }
+  return found;
 }
 
 function restoreBuffer(

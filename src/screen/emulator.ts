@@ -9,6 +9,7 @@ import { guard, Links } from './guard.ts';
 import { readGrid } from './grid.ts';
 import type { Grid } from './grid.ts';
 import type { Cursor, CursorShape, Modes, MouseTracking, Skipped } from './snapshot.ts';
+import { PlainPrint } from './plain-print.ts';
 import { GROUND, openXterm } from './xterm.ts';
 import type { Xterm } from './xterm.ts';
 
@@ -36,6 +37,7 @@ const MOUSE: Readonly<Record<string, MouseTracking>> = {
 export class Emulator {
   private readonly xterm: Xterm;
   private readonly answers: Answers;
+  private readonly plain: PlainPrint;
   private readonly links = new Links();
   private readonly scrollback: number;
   private utf8 = new Utf8Stream();
@@ -51,6 +53,7 @@ export class Emulator {
     terminal.unicode.register(unicodeProvider);
     terminal.unicode.activeVersion = unicodeProvider.version;
     guard(inner, terminal, this.links);
+    this.plain = new PlainPrint(inner, terminal);
     this.answers = new Answers(this.xterm);
     terminal.onTitleChange((title) => {
       this.title = cleanTitle(title);
@@ -69,6 +72,18 @@ export class Emulator {
 
   /** False when the emulator failed over them: what came before that is shown, the rest of these bytes is not. */
   feed(bytes: Uint8Array): boolean {
+    for (let at = 0; at < bytes.length;) {
+      if (!this.partial) at = this.plain.take(bytes, at);
+      const ahead = PlainPrint.ahead(bytes, at);
+      // Plain, and yet not taken: inside of a sequence, or in a mode in which nothing is.
+      const end = ahead === at ? bytes.length : ahead;
+      if (!this.parse(bytes.subarray(at, end))) return false;
+      at = end;
+    }
+    return true;
+  }
+
+  private parse(bytes: Uint8Array): boolean {
     const text = this.utf8.push(bytes);
     this.partial = this.utf8.pending;
     if (text === '') return true;

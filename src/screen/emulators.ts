@@ -28,7 +28,7 @@ interface Task {
 
 export interface EmulatorsOptions {
   readonly clock: Clock;
-  /** For one job: at most 64 KiB of output, which usually take two milliseconds, or a whole scrollback to be read. */
+  /** For one job: output that is expected to take three milliseconds, or a whole scrollback to be read. */
   readonly budgetMs?: number;
   readonly idleMs?: number;
 }
@@ -99,7 +99,7 @@ export class Emulators {
       tell: (end) => this.ended(end),
     });
     const { job } = this.current;
-    const handed = job.kind === 'feed' ? job.parts.flatMap(bufferOf) : [];
+    const handed = job.kind === 'feed' ? [...new Set(job.parts.flatMap(bufferOf))] : [];
     this.thread.start(job, this.budgetMs, handed);
   }
 

@@ -1,11 +1,11 @@
 // The characters of a terminal as coverage, each drawn once: by rule where lines must meet, else from the fonts that come
 // with this package, else from a font of the machine (for scripts ours do not have), else as an empty box.
 
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { characterWidth } from './character-width.ts';
 import { drawnGlyph } from './drawn-glyphs.ts';
+import { MachineFonts } from './machine-fonts.ts';
 import { Outline } from './outline.ts';
 import type { Coverage } from './outline.ts';
 import { TrueTypeFont } from './truetype.ts';
@@ -27,14 +27,6 @@ const BOLD = 1;
 const ITALIC = 2;
 /** How far an upright font leans when it has to stand in for an italic one. */
 const SLANT = 0.2;
-/** Where a machine keeps its fonts. */
-const FOLDERS = [
-  '/usr/share/fonts',
-  '/usr/local/share/fonts',
-  '/Library/Fonts',
-  '/System/Library/Fonts',
-];
-const MAX_FONT_FILES = 400;
 /** A screen of all of Unicode is no reason to keep all of it. */
 const MAX_KEPT = 20_000;
 
@@ -42,10 +34,10 @@ export class Glyphs {
   readonly metrics: Metrics;
   private readonly faces: (TrueTypeFont | undefined)[] = [];
   private readonly kept = new Map<string, Coverage>();
-  private machineFonts: Iterator<TrueTypeFont> | undefined;
-  private readonly openedFonts: TrueTypeFont[] = [];
+  private readonly machineFonts: MachineFonts;
 
-  constructor(scale: number) {
+  constructor(scale: number, machineFonts = new MachineFonts()) {
+    this.machineFonts = machineFonts;
     const fontSize = FONT_SIZE * scale;
     const font = this.face(0);
     const em = fontSize / font.unitsPerEm;
@@ -94,7 +86,7 @@ export class Glyphs {
   }
 
   private drawCharacter(codePoint: number, outline: Outline, columns: number, style: number): void {
-    const { baseline, fontSize, cellWidth } = this.metrics;
+    const { baseline, fontSize } = this.metrics;
     const own = this.face(style).glyph(codePoint) === 0 ? this.face(0) : this.face(style);
     const glyph = own.glyph(codePoint);
     if (glyph !== 0) {
@@ -106,17 +98,33 @@ export class Glyphs {
         slant,
       });
     }
-    const other = this.machineFont(codePoint);
+    const other = this.machineFonts.find(codePoint, (style & BOLD) !== 0);
     if (other === undefined) return this.drawMissing(outline, columns);
-    const found = other.glyph(codePoint);
+    try {
+      this.drawForeign(other, codePoint, outline, { columns, isItalic: (style & ITALIC) !== 0 });
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      // The machine's fonts are not ours: one that is broken here shows what one that lacks the character shows.
+      this.drawMissing(outline, columns);
+    }
+  }
+
+  private drawForeign(
+    font: TrueTypeFont,
+    codePoint: number,
+    outline: Outline,
+    { columns, isItalic }: { readonly columns: number; readonly isItalic: boolean },
+  ): void {
+    const { baseline, fontSize, cellWidth } = this.metrics;
+    const found = font.glyph(codePoint);
     const room = cellWidth * columns;
-    const em = fontSize / other.unitsPerEm;
-    const advance = other.advance(found) * em;
+    const em = fontSize / font.unitsPerEm;
+    const advance = font.advance(found) * em;
     // Made smaller where it would not fit, and set in the middle.
     const fit = Math.min(1, room / Math.max(advance, 1));
-    const slant = (style & ITALIC) === 0 ? 0 : SLANT;
     const x = (room - advance * fit) / 2;
-    other.draw(found, outline, { x, y: baseline, scale: em * fit, slant });
+    const slant = isItalic ? SLANT : 0;
+    font.draw(found, outline, { x, y: baseline, scale: em * fit, slant });
   }
 
   private drawMissing(outline: Outline, columns: number): void {
@@ -147,46 +155,5 @@ export class Glyphs {
       this.faces[style] = font;
     }
     return font;
-  }
-
-  /** Fonts are opened one after the other, only as long as none of them has the character. */
-  private machineFont(codePoint: number): TrueTypeFont | undefined {
-    const known = this.openedFonts.find((font) => font.glyph(codePoint) !== 0);
-    if (known !== undefined) return known;
-    this.machineFonts ??= openMachineFonts();
-    for (let next = this.machineFonts.next(); next.done !== true; next = this.machineFonts.next()) {
-      this.openedFonts.push(next.value);
-      if (next.value.glyph(codePoint) !== 0) return next.value;
-    }
-    return undefined;
-  }
-}
-
-function* openMachineFonts(): Generator<TrueTypeFont> {
-  // Upright and regular ones first.
-  const styled = (path: string): number =>
-    /bold|italic|oblique|light|thin|black/i.test(path) ? 1 : 0;
-  const paths = FOLDERS.flatMap(fontFiles).toSorted((a, b) => styled(a) - styled(b));
-  for (const path of paths.slice(0, MAX_FONT_FILES)) {
-    let bytes: Buffer;
-    try {
-      bytes = readFileSync(path);
-    } catch {
-      // Not ours to read, or gone: some other font may do.
-      continue;
-    }
-    const font = TrueTypeFont.open(bytes);
-    if (font !== undefined) yield font;
-  }
-}
-
-function fontFiles(folder: string): string[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true, recursive: true })
-      .filter((entry) => entry.isFile() && /\.(?:ttf|ttc|otf)$/i.test(entry.name))
-      .map((entry) => join(entry.parentPath, entry.name))
-      .toSorted();
-  } catch {
-    return [];
   }
 }

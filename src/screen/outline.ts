@@ -13,6 +13,9 @@ export interface Coverage {
   readonly alpha: Uint8Array;
 }
 
+/** A curve that leaves the picture by far needs no finer steps than one that fills it. */
+const MAX_STEPS = 200;
+
 export class Outline {
   private readonly width: number;
   private readonly height: number;
@@ -34,7 +37,7 @@ export class Outline {
   /** From `from` to `to`, bent towards `control`. */
   curve(from: Point, control: Point, to: Point): void {
     const bend = Math.hypot(from.x - 2 * control.x + to.x, from.y - 2 * control.y + to.y);
-    const steps = Math.max(1, Math.ceil(Math.sqrt(bend * 3)));
+    const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(Math.sqrt(bend * 3))));
     let last = from;
     for (let step = 1; step <= steps; step += 1) {
       const t = step / steps;
@@ -42,6 +45,25 @@ export class Outline {
       const next = {
         x: u * u * from.x + 2 * u * t * control.x + t * t * to.x,
         y: u * u * from.y + 2 * u * t * control.y + t * t * to.y,
+      };
+      this.line(last, next);
+      last = next;
+    }
+  }
+
+  /** From `from` to `to`, leaving towards `first` and arriving from `second`. */
+  cubic(from: Point, [first, second, to]: readonly [Point, Point, Point]): void {
+    const bend =
+      Math.hypot(from.x - 2 * first.x + second.x, from.y - 2 * first.y + second.y) +
+      Math.hypot(first.x - 2 * second.x + to.x, first.y - 2 * second.y + to.y);
+    const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(Math.sqrt(bend * 3))));
+    let last = from;
+    for (let step = 1; step <= steps; step += 1) {
+      const t = step / steps;
+      const [a, b, c, d] = [(1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t * t, t ** 3];
+      const next = {
+        x: a * from.x + b * first.x + c * second.x + d * to.x,
+        y: a * from.y + b * first.y + c * second.y + d * to.y,
       };
       this.line(last, next);
       last = next;

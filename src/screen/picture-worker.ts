@@ -3,6 +3,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveJobs } from '../base/timed-thread.ts';
 import { Glyphs } from './glyphs.ts';
+import { MachineFonts } from './machine-fonts.ts';
 import { Painter } from './painter.ts';
 import type { Shown } from './painter.ts';
 import { encodePng } from './png.ts';
@@ -25,12 +26,13 @@ export interface PictureAnswer {
 /** Beyond this nobody sees a difference, and fewer colours make a smaller file. */
 const SHADES = 24;
 const glyphsOf = new Map<number, Glyphs>();
+const machineFonts = new MachineFonts();
 
 serveJobs(parentPort, workerData, paint, ({ png }) => [png.buffer]);
 
 function paint({ shown, theme, scale, showCursor, padding }: PictureJob): PictureAnswer {
   let glyphs = glyphsOf.get(scale);
-  if (glyphs === undefined) glyphsOf.set(scale, (glyphs = new Glyphs(scale)));
+  if (glyphs === undefined) glyphsOf.set(scale, (glyphs = new Glyphs(scale, machineFonts)));
   const colours = themes[theme];
   if (colours === undefined) throw new Error(`There is no theme "${theme}".`);
   const painter = new Painter(glyphs, { theme: colours, showCursor, padding, shades: SHADES });

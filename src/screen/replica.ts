@@ -29,10 +29,10 @@ export interface ReplicaOptions {
  * One job of the worker: few bytes at first, more while they are taken in quickly, fewer when they are not, so that other
  * screens never wait long for their turn.
  */
-const JOB_BYTES = { first: 2 * 1024, least: 256, most: 64 * 1024 } as const;
+const JOB_BYTES = { first: 2 * 1024, least: 256, most: 256 * 1024 } as const;
 const JOB_MS = 3;
-/** Replaying this much takes about 150 ms, taking a checkpoint about 30. */
-const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+/** Replaying this much takes about 150 ms, taking a checkpoint about 25. */
+const CHECKPOINT_BYTES = 8 * 1024 * 1024;
 /** A worker that is lost so often without an event to blame will not work at all. */
 const MOST_LOSSES = 5;
 
@@ -53,6 +53,8 @@ export class Replica {
   private readonly failed = new Map<number, number>();
   private uncheckedBytes = 0;
   private jobBytes: number = JOB_BYTES.first;
+  /** The event that a worker was at when it was last lost. */
+  private suspect: number | undefined;
 
   constructor(options: ReplicaOptions) {
     this.options = options;
@@ -117,10 +119,10 @@ export class Replica {
     const bytes = slice.reduce((sum, event) => sum + bytesOf(event), 0);
     let losses = 0;
     for (;;) {
-      const parts = slice.flatMap((event) => this.partOf(event));
+      const drawn = slice.filter((event) => this.draws(event));
       try {
-        if (parts.length > 0) await this.load(this.at);
-        const answers = await this.feed(parts, slice);
+        if (drawn.length > 0) await this.load(this.at);
+        const answers = await this.feed(drawn);
         this.at = last;
         this.uncheckedBytes += bytes;
         if (this.uncheckedBytes >= CHECKPOINT_BYTES) await this.keep();
@@ -132,44 +134,39 @@ export class Replica {
     }
   }
 
-  private async feed(
-    parts: readonly EmulatorPart[],
-    events: readonly ProcessEvent[],
-  ): Promise<string[]> {
+  private async feed(events: readonly ProcessEvent[]): Promise<string[]> {
     const all: string[] = [];
-    let rest = parts;
-    while (rest.length > 0) {
-      const { job, behind } = cut(rest, this.jobBytes);
-      const {
-        answers = [],
-        failed = [],
-        tookMs = 0,
-      } = await this.ask({ kind: 'feed', parts: job });
+    // Coming back to a suspect, what stands before it was taken in quickly and would have made the steps large again.
+    const most = events.some(({ seq }) => seq === this.suspect) ? JOB_BYTES.first : JOB_BYTES.most;
+    this.jobBytes = Math.min(this.jobBytes, most);
+    for (const parts of jobs(events, () => Math.round(this.jobBytes))) {
+      const { answers = [], failed = [], tookMs = 0 } = await this.ask({ kind: 'feed', parts });
       for (const seq of failed) this.failed.set(seq, sizeIn(events, seq));
       all.push(...answers);
       const factor = Math.min(2, JOB_MS / Math.max(tookMs, 0.1));
-      this.jobBytes = Math.min(Math.max(this.jobBytes * factor, JOB_BYTES.least), JOB_BYTES.most);
-      rest = behind;
+      this.jobBytes = Math.min(Math.max(this.jobBytes * factor, JOB_BYTES.least), most);
     }
     return all;
   }
 
-  /** True when an event was at fault; it will not be given to the worker again. */
+  /**
+   * True when an event was at fault; it will not be given to the worker again. At first it is only suspected, and given
+   * once more in small pieces: a large job may take long without any of it being to blame.
+   */
   private blame(error: unknown, events: readonly ProcessEvent[]): boolean {
     if (!(error instanceof EmulatorLost)) throw error;
     const event = events.find(({ seq }) => seq === error.culprit);
     if (event === undefined) return false;
-    this.left = [...this.left, { seq: event.seq, bytes: bytesOf(event) }];
-    return true;
+    const isKnown = this.suspect === event.seq || this.jobBytes <= JOB_BYTES.first;
+    this.suspect = event.seq;
+    this.jobBytes = JOB_BYTES.first;
+    if (isKnown) this.left = [...this.left, { seq: event.seq, bytes: bytesOf(event) }];
+    return isKnown;
   }
 
-  private partOf(event: ProcessEvent): EmulatorPart[] {
-    const { seq } = event;
-    if (this.left.some((skipped) => skipped.seq === seq)) return [];
-    // A copy of its own, to be handed over: a view into a larger buffer would carry the whole of it along.
-    if (event.kind === 'output') return [{ seq, bytes: new Uint8Array(event.data) }];
-    if (event.kind === 'resize') return [{ seq, cols: event.body.cols, rows: event.body.rows }];
-    return [];
+  private draws({ kind, seq }: ProcessEvent): boolean {
+    if (this.left.some((skipped) => skipped.seq === seq)) return false;
+    return kind === 'output' || kind === 'resize';
   }
 
   private async steadily(job: JobOf<'look' | 'checkpoint'>): Promise<EmulatorAnswer> {
@@ -221,24 +218,45 @@ function bytesOf(event: ProcessEvent): number {
   return event.kind === 'output' ? event.data.length : 0;
 }
 
-/** The first parts, up to `maxBytes`; the last of them is cut where it is longer. */
-function cut(
-  parts: readonly EmulatorPart[],
-  maxBytes: number,
-): { readonly job: EmulatorPart[]; readonly behind: EmulatorPart[] } {
-  const job: EmulatorPart[] = [];
-  let left = Math.round(maxBytes);
-  for (const [index, part] of parts.entries()) {
-    const bytes = 'bytes' in part ? part.bytes : undefined;
-    if (bytes !== undefined && bytes.length > left) {
-      if (left > 0) job.push({ seq: part.seq, bytes: bytes.slice(0, left) });
-      const behind = [{ seq: part.seq, bytes: bytes.slice(left) }, ...parts.slice(index + 1)];
-      return { job, behind };
+/** A part whose bytes still lie in the page they were read with. */
+type Piece =
+  | Exclude<EmulatorPart, { readonly bytes: unknown }>
+  | { readonly seq: number; readonly bytes: Uint8Array };
+
+/** What one job takes in, one after the other, asked anew for each how many bytes it may have. */
+function* jobs(events: readonly ProcessEvent[], maxBytes: () => number): Generator<EmulatorPart[]> {
+  let parts: Piece[] = [];
+  let room = maxBytes();
+  for (const event of events) {
+    const { seq } = event;
+    if (event.kind === 'resize') parts.push({ seq, cols: event.body.cols, rows: event.body.rows });
+    if (event.kind !== 'output') continue;
+    for (let from = 0; from < event.data.length;) {
+      const bytes = event.data.subarray(from, from + room);
+      parts.push({ seq, bytes });
+      from += bytes.length;
+      room -= bytes.length;
+      if (room > 0) continue;
+      yield handedOver(parts);
+      parts = [];
+      room = maxBytes();
     }
-    left -= bytes?.length ?? 0;
-    job.push(part);
   }
-  return { job, behind: [] };
+  if (parts.length > 0) yield handedOver(parts);
+}
+
+/** With all their bytes in one buffer of its own, which the thread gets without a copy. */
+function handedOver(parts: readonly Piece[]): EmulatorPart[] {
+  const size = parts.reduce((sum, part) => sum + ('bytes' in part ? part.bytes.length : 0), 0);
+  const all = new Uint8Array(size);
+  let at = 0;
+  return parts.map((part) => {
+    if (!('bytes' in part)) return part;
+    const { seq, bytes } = part;
+    all.set(bytes, at);
+    at += bytes.length;
+    return { seq, bytes: all.subarray(at - bytes.length, at) };
+  });
 }
 
 function sizeIn(events: readonly ProcessEvent[], seq: number): number {

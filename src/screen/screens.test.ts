@@ -263,6 +263,22 @@ describe('a bomb', () => {
       await strict.close();
     }
   });
+
+  test('[TM91] that is none: much at once, which suddenly takes long, is taken in by smaller steps', async () => {
+    const own = new Screens({ clock: systemClock });
+    try {
+      const quick = pieces(Buffer.from('quick\r\n'.repeat(200_000)));
+      const slow = Buffer.from(`\x1b#8${'.'.repeat(60)}`.repeat(1000));
+      const tape = new Tape([...quick, slow, '\x1b[2J\x1b[Hend']);
+      const screen = open(tape, { size: { cols: 500, rows: 200 }, scrollback: 100 }, own);
+      await screen.advance();
+      const seen = await screen.snapshot();
+      expect(visibleLines(seen)[0]).toBe('end');
+      expect(seen.skipped).toEqual([]);
+    } finally {
+      await own.close();
+    }
+  });
 });
 
 describe('waiting on a screen', () => {

@@ -1,6 +1,12 @@
-// A TrueType font file, as far as drawing single characters needs it: which glyph a character has, its outline, the
-// advance. Collections are opened at their first font. Fonts with other outlines (CFF) are not read.
+// A font file, as far as drawing single characters needs it: which glyph a character has, its outline, the advance.
+// Collections are opened at their first font. Outlines are TrueType's, read here, or those of a CFF table.
 
+import { CffOutlines } from './cff.ts';
+import { readCharacterMap } from './character-map.ts';
+import type { CharacterMap } from './character-map.ts';
+import type { Path } from './charstring.ts';
+import { inMemory, readTables } from './font-tables.ts';
+import type { FontTable } from './font-tables.ts';
 import type { Outline, Point } from './outline.ts';
 
 const MAX_DEPTH = 6;
@@ -34,16 +40,18 @@ export class TrueTypeFont {
   readonly ascent: number;
   readonly descent: number;
   private readonly bytes: Buffer;
-  private readonly tables: ReadonlyMap<string, number>;
+  private readonly tables: ReadonlyMap<string, FontTable>;
   private readonly longOffsets: boolean;
   private readonly advances: number;
-  private readonly lookUp: (codePoint: number) => number;
+  private readonly cff: CffOutlines | undefined;
+  private readonly lookUp: CharacterMap;
 
   /** Undefined when the file is no font of this kind. */
   static open(bytes: Buffer): TrueTypeFont | undefined {
     try {
       const font = new TrueTypeFont(bytes);
-      return font.tables.has('glyf') && font.tables.has('cmap') ? font : undefined;
+      const hasOutlines = font.tables.has('glyf') || font.cff !== undefined;
+      return hasOutlines && font.tables.has('cmap') ? font : undefined;
     } catch (error) {
       if (error instanceof RangeError) return undefined;
       throw error;
@@ -52,7 +60,7 @@ export class TrueTypeFont {
 
   private constructor(bytes: Buffer) {
     this.bytes = bytes;
-    this.tables = readTables(bytes);
+    this.tables = readTables(inMemory(bytes));
     const head = this.table('head');
     this.unitsPerEm = bytes.readUInt16BE(head + 18);
     this.longOffsets = bytes.readInt16BE(head + 50) !== 0;
@@ -61,6 +69,7 @@ export class TrueTypeFont {
     this.descent = -bytes.readInt16BE(hhea + 6);
     this.advances = bytes.readUInt16BE(hhea + 34);
     this.lookUp = readCharacterMap(bytes, this.table('cmap'));
+    if (this.tables.has('CFF ')) this.cff = new CffOutlines(bytes.subarray(this.table('CFF ')));
   }
 
   /** 0 when the font does not have the character. */
@@ -74,7 +83,8 @@ export class TrueTypeFont {
 
   draw(glyph: number, outline: Outline, { x, y, scale, slant }: Placing): void {
     const transform = { xx: scale, xy: 0, yx: slant * scale, yy: -scale, dx: x, dy: y };
-    this.drawGlyph(glyph, outline, transform, 0);
+    if (this.cff === undefined) this.drawGlyph(glyph, outline, transform, 0);
+    else for (const path of this.cff.paths(glyph)) drawPath(path, outline, transform);
   }
 
   private drawGlyph(glyph: number, outline: Outline, transform: Transform, depth: number): void {
@@ -160,9 +170,9 @@ export class TrueTypeFont {
   }
 
   private table(tag: string): number {
-    const at = this.tables.get(tag);
-    if (at === undefined) throw new RangeError(`The font has no table "${tag}".`);
-    return at;
+    const table = this.tables.get(tag);
+    if (table === undefined) throw new RangeError(`The font has no table "${tag}".`);
+    return table.at;
   }
 }
 
@@ -181,20 +191,41 @@ function nested(outer: Transform, inner: Transform): Transform {
   };
 }
 
+function drawPath({ start, segments }: Path, outline: Outline, t: Transform): void {
+  const begin = placed(start, t);
+  let at = begin;
+  for (const segment of segments) {
+    if (segment.length === 1) {
+      const to = placed(segment[0], t);
+      outline.line(at, to);
+      at = to;
+    } else {
+      const [first, second, to] = [
+        placed(segment[0], t),
+        placed(segment[1], t),
+        placed(segment[2], t),
+      ];
+      outline.cubic(at, [first, second, to]);
+      at = to;
+    }
+  }
+  outline.line(at, begin);
+}
+
+function placed({ x, y }: Point, t: Transform): Point {
+  return { x: t.xx * x + t.yx * y + t.dx, y: t.xy * x + t.yy * y + t.dy };
+}
+
 /** Points off the curve bend it; between two of them the one in the middle is on it. */
 function drawContour({ points }: Contour, outline: Outline, t: Transform): void {
-  const placed = points.map(({ x, y, onCurve }) => ({
-    x: t.xx * x + t.yx * y + t.dx,
-    y: t.xy * x + t.yy * y + t.dy,
-    onCurve,
-  }));
-  const first = placed[0];
-  const last = placed.at(-1);
+  const all = points.map((each) => ({ ...placed(each, t), onCurve: each.onCurve }));
+  const first = all[0];
+  const last = all.at(-1);
   if (first === undefined || last === undefined) return;
   const start = first.onCurve ? first : last.onCurve ? last : middle(first, last);
   let at: Point = start;
   let control: Point | undefined;
-  for (const next of [...placed, { ...start, onCurve: true }]) {
+  for (const next of [...all, { ...start, onCurve: true }]) {
     if (next.onCurve) {
       if (control === undefined) outline.line(at, next);
       else outline.curve(at, control, next);
@@ -213,59 +244,4 @@ function drawContour({ points }: Contour, outline: Outline, t: Transform): void 
 
 function middle(a: Point, b: Point): Point {
   return { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
-}
-
-function readTables(bytes: Buffer): Map<string, number> {
-  const isCollection = bytes.toString('latin1', 0, 4) === 'ttcf';
-  const start = isCollection ? bytes.readUInt32BE(12) : 0;
-  const count = bytes.readUInt16BE(start + 4);
-  return new Map(
-    Array.from({ length: count }, (_, n) => {
-      const entry = start + 12 + n * 16;
-      return [bytes.toString('latin1', entry, entry + 4), bytes.readUInt32BE(entry + 8)];
-    }),
-  );
-}
-
-function readCharacterMap(bytes: Buffer, cmap: number): (codePoint: number) => number {
-  const subtables = Array.from({ length: bytes.readUInt16BE(cmap + 2) }, (_, n) => {
-    const at = cmap + bytes.readUInt32BE(cmap + 4 + n * 8 + 4);
-    return { at, format: bytes.readUInt16BE(at) };
-  });
-  const full = subtables.find(({ format }) => format === 12);
-  if (full !== undefined) return (codePoint) => segmented(bytes, full.at, codePoint);
-  const basic = subtables.find(({ format }) => format === 4);
-  if (basic === undefined)
-    throw new RangeError('The font has no map of characters that is known here.');
-  return (codePoint) => basicMap(bytes, basic.at, codePoint);
-}
-
-function segmented(bytes: Buffer, at: number, codePoint: number): number {
-  let low = 0;
-  let high = bytes.readUInt32BE(at + 12) - 1;
-  while (low <= high) {
-    const middleAt = (low + high) >> 1;
-    const group = at + 16 + middleAt * 12;
-    if (codePoint < bytes.readUInt32BE(group)) high = middleAt - 1;
-    else if (codePoint > bytes.readUInt32BE(group + 4)) low = middleAt + 1;
-    else return bytes.readUInt32BE(group + 8) + codePoint - bytes.readUInt32BE(group);
-  }
-  return 0;
-}
-
-function basicMap(bytes: Buffer, at: number, codePoint: number): number {
-  if (codePoint > 0xffff) return 0;
-  const doubled = bytes.readUInt16BE(at + 6);
-  for (let n = 0; n < doubled; n += 2) {
-    if (codePoint > bytes.readUInt16BE(at + 14 + n)) continue;
-    const start = bytes.readUInt16BE(at + 16 + doubled + n);
-    if (codePoint < start) return 0;
-    const delta = bytes.readInt16BE(at + 16 + doubled * 2 + n);
-    const rangeAt = at + 16 + doubled * 3 + n;
-    const range = bytes.readUInt16BE(rangeAt);
-    if (range === 0) return (codePoint + delta) & 0xffff;
-    const glyph = bytes.readUInt16BE(rangeAt + range + (codePoint - start) * 2);
-    return glyph === 0 ? 0 : (glyph + delta) & 0xffff;
-  }
-  return 0;
 }

@@ -9,6 +9,8 @@ export const CELL_NUMBERS = 3;
 export const COMBINED = 0x200000;
 export const CODE_POINT = 0x1fffff;
 export const WIDTH_SHIFT = 22;
+/** In the background's number: the cell has an underline of some kind, or a link. */
+export const EXTENDED = 0x10000000;
 
 export interface Extended {
   /** Bits 26 to 28 underline style, below them the underline's colour. `ext` itself answers dashed for every link. */
@@ -35,6 +37,9 @@ export interface Line {
 interface Lines {
   readonly length: number;
   readonly maxLength: number;
+  readonly isFull: boolean;
+  /** Of a full list: its first element becomes its last. */
+  recycle(): Line;
   get(index: number): Line;
   push(line: Line): void;
   trimStart(count: number): void;
@@ -81,6 +86,7 @@ export interface Parser {
   readonly _oscParser: { readonly _handlers: Record<number, StringCollector[]> };
   readonly _dcsParser: { readonly _handlers: Record<number, StringCollector[]> };
   registerCsiHandler(id: FunctionId, answer: (parameters: Parameters) => boolean): void;
+  setPrintHandler(print: (data: Uint32Array, start: number, end: number) => void): void;
   reset(): void;
   registerEscHandler(id: FunctionId, answer: () => boolean): void;
 }
@@ -93,6 +99,7 @@ export interface Inner {
       readonly alt: ScreenBuffer;
       activateAltBuffer(): void;
     };
+    scroll(erased: Attributes, isWrapped?: boolean): void;
   };
   readonly _charsetService: { charset: Charset; glevel: number; _charsets: Charset[] };
   readonly _oscLinkService: {
@@ -109,7 +116,9 @@ export interface Inner {
   readonly _inputHandler: {
     readonly _parser: Parser;
     readonly _curAttrData: Attributes;
-    parse(text: string): void;
+    parse(text: string | Uint8Array): void;
+    print(data: Uint32Array, start: number, end: number): void;
+    _eraseAttrData(): Attributes;
     _eraseInBufferLine(
       row: number,
       start: number,

@@ -1,32 +1,73 @@
 // kill -9 of the server, over and over, while twenty terminals are busy and a command is waited for: the same terminals,
 // the same screens as without it, and the result of the command. TERMINAL_KILLS sets how often.
 
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { Holdfast } from '../../src/client/holdfast.ts';
 import { httpApi } from '../../src/client/http-api.ts';
 import type { TerminalHandle } from '../../src/client/terminal-handle.ts';
 import { onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 
-const KILLS = Number(process.env['TERMINAL_KILLS'] ?? 20);
+const KILLS = Number(process.env['TERMINAL_KILLS'] ?? 50);
 const BUSY = 20;
+/** In every so manyth life of the server somebody looks, so that it dies with screens in it. */
+const LOOK_EVERY = 5;
 /** Prints a screen that says exactly what came before: one number after the other, in colours, on every row. */
 const COUNT = `i=0; while read -r to; do while [ $i -lt $to ]; do i=$((i+1)); printf '\\033[%d;%dH\\033[3%dm%d\\033[0m' $((i % 23 + 1)) $((i % 70 + 1)) $((i % 8)) $i; done; printf '\\033[24;1Hat %d.' $i; done`;
 
-async function serveFrom(home: string): Promise<ChildProcess> {
-  const server = spawn(process.execPath, [program('terminal-server.mjs'), home], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  await once(server.stdout as NodeJS.ReadableStream, 'data');
-  return server;
+type ServerProcess = ChildProcessByStdio<Writable, Readable, null>;
+
+/** The servers of one home, one after the other. The next one is loaded while the one before still serves. */
+class Servers {
+  private readonly home: string;
+  private serving: ServerProcess | undefined;
+  private spare: ServerProcess;
+
+  constructor(home: string) {
+    this.home = home;
+    this.spare = this.loaded();
+  }
+
+  async next(): Promise<void> {
+    const { stdin, stdout } = this.spare;
+    await said(stdout, 'ready');
+    stdin.write('go\n');
+    await said(stdout, 'up');
+    this.serving = this.spare;
+    this.spare = this.loaded();
+  }
+
+  async kill(): Promise<void> {
+    if (!this.serving) return;
+    this.serving.kill('SIGKILL');
+    await once(this.serving, 'exit');
+  }
+
+  async end(): Promise<void> {
+    await this.kill();
+    this.serving = this.spare;
+    await this.kill();
+  }
+
+  private loaded(): ServerProcess {
+    return spawn(process.execPath, [program('terminal-server.mjs'), this.home], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+  }
+}
+
+async function said(stream: Readable, word: string): Promise<void> {
+  const [line] = (await once(stream, 'data')) as [Buffer];
+  expect(line.toString()).toBe(`${word}\n`);
 }
 
 async function terminal(client: Holdfast): Promise<TerminalHandle> {
   const argv = ['/bin/sh', '-c', `stty -echo; printf '\\033[24;1Hup'; ${COUNT}`];
   const handle = await client.terminal({ argv, size: { cols: 80, rows: 24 } });
-  await handle.waitForScreen({ text: 'up' });
+  await handle.waitForLog('up');
   return handle;
 }
 
@@ -46,30 +87,29 @@ describe('the server is killed', () => {
     async () => {
       const home = temporaryFolder();
       onCleanup(() => stopKeeper(home));
-      let server = await serveFrom(home);
-      onCleanup(() => void server.kill('SIGKILL'));
+      const servers = new Servers(home);
+      onCleanup(() => servers.end());
+      await servers.next();
       const client = new Holdfast(httpApi({ socketPath: join(home, 'server.sock') }));
       onCleanup(() => client.close());
-      const busy: TerminalHandle[] = [];
-      for (let each = 0; each < BUSY; each += 1) busy.push(await terminal(client));
+      const busy = await Promise.all(Array.from({ length: BUSY }, () => terminal(client)));
       const shell = await client.terminal({ argv: ['/bin/bash'] });
       const ids = busy.map(({ id }) => id).sort();
       for (let kill = 1; kill <= KILLS; kill += 1) {
-        const run = shell.run(`read -r gate; echo "result $gate"; (exit ${kill % 100})`);
+        const run = shell.run(`read -r gate${kill}; echo "result $gate${kill}"; (exit ${kill})`);
         run.catch(() => undefined);
         // The command is typed: what is typed next is its input.
-        await shell.waitForScreen({ text: 'read -r gate', timeoutMs: 30_000 });
+        await shell.waitForLog(`read -r gate${kill};`);
+        if (kill % LOOK_EVERY === 0) await Promise.all(busy.map((handle) => handle.screen()));
         await Promise.all(busy.map((handle) => handle.type(`${kill * 50}\n`)));
-        server.kill('SIGKILL');
-        await once(server, 'exit');
-        server = await serveFrom(home);
+        await servers.kill();
+        await servers.next();
         await shell.type(`${kill}\n`);
         expect(await run).toMatchObject({
           completed: true,
-          exitCode: kill % 100,
+          exitCode: kill % 256,
           output: `${kill}\nresult ${kill}\n`,
         });
-        await shell.run('clear');
       }
       const processes = await client.list({ state: 'running' });
       expect(

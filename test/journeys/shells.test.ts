@@ -105,6 +105,41 @@ describeHosts((make) => {
   }
 });
 
+describeHosts((make) => {
+  for (const path of ['/usr/bin/zsh', '/usr/bin/fish'])
+    describe.skipIf(!existsSync(path))(`in ${path} without marks`, () => {
+      it('[TM96] a sentinel tells the end and the status, keeps it, and is seen nowhere', async () => {
+        const api = await make();
+        const home = temporaryFolder();
+        const id = await startProcess(api, {
+          argv: [path],
+          streams: 'pty',
+          cwd: home,
+          env: { HOME: home },
+          size: { cols: 120, rows: 30 },
+        });
+        const sentinel = async (command: string): Promise<unknown> => {
+          const { completed, completion, exitCode } = await api.run(OWNER, {
+            id,
+            command,
+            completion: 'sentinel',
+            timeoutMs: 20_000,
+          });
+          return [completed, completion, exitCode];
+        };
+        expect(await sentinel('echo before; sh -c "exit 3"')).toEqual([true, 'sentinel', 3]);
+        expect(await sentinel('echo kept=$status')).toEqual([true, 'sentinel', 0]);
+        expect(await sentinel('true')).toEqual([true, 'sentinel', 0]);
+        await api.run(OWNER, { id, command: 'exit', completion: 'none', timeoutMs: 20_000 });
+        await waitFor(api, id, { kind: 'closed' });
+        const text = await outputText(api, id);
+        expect(text).toContain('kept=3');
+        expect(text).not.toContain('\x1b_');
+        expect(text).not.toContain('137');
+      });
+    });
+});
+
 type Run = (command: string) => Promise<[output: string, exitCode: number | undefined]>;
 
 function runner(api: HostApi, id: string): Run {

@@ -346,6 +346,11 @@ describe('tty commands', () => {
     expect(await result('inspect', id)).toMatchObject({
       artifacts: [{ kind: 'screenshot' }, { kind: 'recording' }, {}, {}, {}],
     });
+    const byVariable = await start(shim, ['screenshot', id, '--json'], {
+      AGENT_TTY_HOME: home,
+      AGENT_TTY_PROFILE: 'reference-light',
+    });
+    expect(byVariable.envelope.result).toMatchObject({ profileName: 'reference-light' });
   });
 
   it('[TM36] (32, 33) batch: checked whole, fails fast or keeps going, and exits as its step', async () => {

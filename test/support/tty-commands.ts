@@ -33,7 +33,12 @@ export function startTty(
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [script, ...args], {
       cwd: '/',
-      env: { ...process.env, ...env },
+      // What is noted of homes stays in the one that the test throws away.
+      env: {
+        ...process.env,
+        XDG_STATE_HOME: env['AGENT_TTY_HOME'] ?? env['HOLDFAST_HOME'],
+        ...env,
+      },
     });
     const out = { stdout: '', stderr: '' };
     child.stdout.on('data', (chunk: Buffer) => (out.stdout += chunk.toString()));

@@ -1,5 +1,6 @@
 // What others make of the same bytes: tmux and libvterm (the one inside vim) show what we show, asciinema reads our casts.
-// Needs those programs, so it runs by `npm run test:screen` only.
+// Needs those programs, so it runs by `npm run test:screen` only. With SCREEN_RECORD=1 what they agreed on becomes the
+// recordings that screen-recordings.test.ts plays, where nobody needs them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,6 +13,8 @@ import { visibleLines } from '../../src/screen/snapshot.ts';
 import { Tape } from '../support/screen-events.ts';
 
 const wanted = process.env['SCREEN_PEERS'] !== undefined;
+const recorded = process.env['SCREEN_RECORD'] !== undefined;
+const recordings = new URL('../recordings', import.meta.url).pathname;
 const has = (program: string, ...args: string[]): boolean =>
   spawnSync(program, args).error === undefined;
 const size = { cols: 80, rows: 24 } as const;
@@ -25,6 +28,11 @@ const sessions: Readonly<Record<string, readonly [file: string, keys: string]>> 
   'less in its own screen': ['less /etc/services', 'jjjj'],
   'less, left again': ['echo before; less /etc/services; echo after', 'q'],
   'vim with colours': ["vim -u NONE -c 'syntax on' -c 'set number' /etc/profile", 'jjj'],
+  // Alone among its processes, so that a recording tells nothing of the machine.
+  'htop, looked through': [
+    'unshare -pf --mount-proc env -i TERM=$TERM LC_ALL=C.UTF-8 htop -d 5',
+    'ttjjH',
+  ],
   'wide and combined characters': [
     "printf 'e\\314\\201 \\346\\274\\242\\345\\255\\227 a\\tb\\n'; printf '\\342\\224\\214\\342\\224\\200\\342\\224\\220\\n'",
     '',
@@ -119,13 +127,23 @@ describe.skipIf(!wanted)('others', () => {
     return Array.from({ length: size.rows }, (_, n) => all[n] ?? '');
   }
 
-  test.each(Object.entries(sessions))('[SC24] %s', (_name, [command, keys]) => {
+  test.each(Object.entries(sessions))('[SC24] %s', (name, [command, keys]) => {
     const bytes = bytesOf(command, keys);
     expect(bytes.length).toBeGreaterThan(20);
     const seen = ours(bytes).map((line) => line.trimEnd());
-    if (has('tmux', '-V')) expect(tmux(bytes)).toEqual(seen);
-    if (has('vim', '--version')) expect(libvterm(bytes)).toEqual(seen);
+    const peers = [
+      ...(has('tmux', '-V') ? [tmux(bytes)] : []),
+      ...(has('vim', '--version') ? [libvterm(bytes)] : []),
+    ];
+    for (const shown of peers) expect(shown).toEqual(seen);
+    if (recorded && peers.length === 2) keep(name, bytes, seen);
   });
+
+  function keep(name: string, bytes: Buffer, shown: readonly string[]): void {
+    const path = join(recordings, name.replaceAll(/\W+/g, '-'));
+    writeFileSync(`${path}.tty`, bytes);
+    writeFileSync(`${path}.txt`, `${shown.join('\n')}\n`);
+  }
 
   test.skipIf(!has('asciinema', '--version'))(
     '[SC24] asciinema reads and converts our casts',

@@ -4,6 +4,7 @@ import { HoldfastError } from '../../protocol/errors.ts';
 
 const exitCodes = {
   INTERNAL_ERROR: 1,
+  SKILL_NOT_FOUND: 1,
   INVALID_INPUT: 2,
   INVALID_SESSION_ID: 2,
   INVALID_DIMENSIONS: 2,

@@ -1,14 +1,14 @@
-// `tty create`, `list`, `inspect`, `destroy`, `gc`
+// `tty create`, `list`, `inspect`, `destroy`
 
-import { accessSync, constants, rmSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import type { HostApi, SignalResult } from '../../protocol/host-api.ts';
 import { decodeRecords } from '../../protocol/record.ts';
 import type { StartSpec } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
-import { orphanedFolders, terminalFolder } from '../../server/terminals/terminal-folder.ts';
 import type { TtyAnswer, TtyCall, TtyCommand } from './command.ts';
 import { TtyError } from './envelope.ts';
+import { HomeRegistry } from './home-registry.ts';
 import {
   artifactsOf,
   findTerminal,
@@ -44,6 +44,7 @@ export const create: TtyCommand = {
     const spec = specOf(call, argv);
     const host = await call.host();
     const { process } = await host.start(caller.name, spec);
+    new HomeRegistry(caller.env).note(caller.home);
     const names = call.texts('env').map((pair) => pair.slice(0, pair.indexOf('=')));
     const result = {
       sessionId: process.id,
@@ -222,90 +223,4 @@ const DESTROY_GRACE_MS = 1000;
 
 function ignoreEnded(error: unknown): undefined {
   if ((error as { code?: string }).code !== 'not_running') throw error;
-}
-
-export const gc: TtyCommand = {
-  name: 'gc',
-  usage: '[--dry-run] [--older-than 7d]',
-  summary: 'Forget terminals that have ended.',
-  flags: {
-    'dry-run': { type: 'boolean', about: 'only say what would be removed' },
-    'stale-only': { type: 'boolean', about: 'only those that were lost' },
-    'older-than': { type: 'string', about: 'only those that ended so long ago: 30m, 12h, 7d' },
-  },
-  async run(call): Promise<TtyAnswer> {
-    call.exactly(0);
-    const { caller } = call;
-    const olderMs = ageMs(call.text('older-than'));
-    const removedSessions: string[] = [];
-    const skippedSessions: { sessionId: string; reason: string }[] = [];
-    let totalBytesFreed = 0;
-    for (const process of await terminalsOf(caller)) {
-      const reason = whyKept(process, { olderMs, staleOnly: call.flag('stale-only') });
-      if (reason !== undefined) {
-        skippedSessions.push({ sessionId: process.id, reason });
-        continue;
-      }
-      const problem = call.flag('dry-run') ? undefined : await forget(call, process);
-      if (problem !== undefined) {
-        skippedSessions.push({ sessionId: process.id, reason: problem });
-        continue;
-      }
-      removedSessions.push(process.id);
-      totalBytesFreed += process.bytes.retained;
-    }
-    if (!call.flag('dry-run'))
-      for (const folder of orphanedFolders(caller.home, await terminalsOf(caller)))
-        rmSync(folder, { recursive: true, force: true });
-    const home = {
-      home: caller.home,
-      existed: true,
-      removedSessions,
-      skippedSessions,
-      totalBytesFreed,
-      deregistered: false,
-    };
-    const result = {
-      dryRun: call.flag('dry-run'),
-      homes: [home],
-      removedSessionCount: removedSessions.length,
-      totalBytesFreed,
-      deregisteredHomes: [],
-    };
-    return { result, lines: removedSessions };
-  },
-};
-
-/** What cannot be removed is told, and does not keep the others. */
-async function forget(call: TtyCall, process: ProcessInfo): Promise<string | undefined> {
-  try {
-    // What hangs on it goes first: a session that is still there can be collected again.
-    rmSync(terminalFolder(call.caller.home, process), { recursive: true, force: true });
-    await (await call.host()).remove(process.owner, { id: process.id });
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
-
-function whyKept(
-  process: ProcessInfo,
-  { olderMs, staleOnly }: { olderMs: number; staleOnly: boolean },
-): string | undefined {
-  const ended = process.state === 'closed' || process.state === 'lost';
-  if (!ended || !process.settled) return 'active';
-  if (staleOnly && process.state !== 'lost') return 'not-stale';
-  if (Date.now() - (process.closedAtMs ?? 0) < olderMs) return 'too-recent';
-  return undefined;
-}
-
-function ageMs(text: string | undefined): number {
-  if (text === undefined) return 0;
-  const [, amount = '', unit = ''] = /^(\d{1,9})([mhd])$/.exec(text) ?? [];
-  if (amount === '')
-    throw new TtyError(
-      'INVALID_DURATION',
-      `--older-than "${text.slice(0, 40)}" is not like 30m, 12h or 7d.`,
-    );
-  return Number(amount) * { m: 60_000, h: 3_600_000, d: 86_400_000 }[unit as 'm' | 'h' | 'd'];
 }

@@ -24,9 +24,20 @@ const table: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['screenshot', async () => (await import('./picture.ts')).screenshot],
   ['record export', async () => (await import('./picture.ts')).recordExport],
   ['destroy', async () => (await import('./lifecycle.ts')).destroy],
-  ['gc', async () => (await import('./lifecycle.ts')).gc],
+  ['gc', async () => (await import('./gc.ts')).gc],
+  ['home list', async () => (await import('./home.ts')).homeList],
+  ['home forget', async () => (await import('./home.ts')).homeForget],
+  ['doctor', async () => (await import('./doctor.ts')).doctor],
+  ['skills list', async () => (await import('./skills.ts')).skillsList],
+  ['skills get', async () => (await import('./skills.ts')).skillsGet],
+  ['skills path', async () => (await import('./skills.ts')).skillsPath],
 ]);
 
+/** Of two words. */
+const groups = ['record', 'home', 'skills'];
+const aliases: Readonly<Record<string, string>> = { ls: 'list', d: 'dashboard' };
+const NO_DASHBOARD =
+  'There is no dashboard: "holdfast ps" lists terminals, "holdfast attach --read-only ID" shows one.';
 const PROTOCOL_VERSION = '0.1.0';
 
 export interface TtyOptions {
@@ -45,6 +56,7 @@ export async function ttyMain(args: readonly string[], options: TtyOptions): Pro
     const load = table.get(name);
     if (name === 'help' || (!load && name === '')) return print(helpText(options.program));
     if (name === 'version') return version(json);
+    if (name === 'dashboard') throw new TtyError('INVALID_INPUT', NO_DASHBOARD);
     if (!load) throw new TtyError('INVALID_INPUT', `There is no command "${name.slice(0, 40)}".`);
     const command = await load();
     if (rest.includes('--help')) return print(helpOf(command, options.program));
@@ -78,8 +90,8 @@ function commandOf(args: readonly string[]): { name: string; rest: string[] } {
     at += flag?.type === 'string' && !(args[at] ?? '').includes('=') ? 2 : 1;
   }
   const [first = '', second = ''] = args.slice(at);
-  const two = first === 'record';
-  const name = { ls: 'list' }[first] ?? (two ? `${first} ${second}`.trim() : first);
+  const two = groups.includes(first);
+  const name = aliases[first] ?? (two ? `${first} ${second}`.trim() : first);
   return { name, rest: [...args.slice(0, at), ...args.slice(at + (two ? 2 : 1))] };
 }
 
@@ -113,5 +125,5 @@ function helpOf({ name, usage, summary, flags }: TtyCommand, program: string): s
 
 function helpText(program: string): string {
   const names = [...table.keys(), 'version'].join(', ');
-  return `${program} COMMAND [--json]\n\n  ${names}\n\n  "${program} COMMAND --help" tells more.\n`;
+  return `${program} COMMAND [--json]\n\n  Begin with "${program} skills get agent-tty": how to drive a terminal, on one page.\n\n  ${names}\n\n  "${program} COMMAND --help" tells more.\n`;
 }

@@ -155,7 +155,7 @@ function progress(): (done: number) => void {
 }
 
 function profileOf(call: TtyCall): [name: string, theme: string] {
-  const name = call.text('profile') ?? 'reference-dark';
+  const name = call.text('profile') ?? (call.caller.env['AGENT_TTY_PROFILE'] || 'reference-dark');
   const theme = PROFILES[name];
   if (name.length > 100 || theme === undefined)
     throw new TtyError('INVALID_INPUT', `There is no profile "${name.slice(0, 100)}".`, {

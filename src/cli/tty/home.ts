@@ -1,0 +1,62 @@
+// `tty home list`, `home forget`
+
+import { resolve } from 'node:path';
+import { Caller } from '../caller.ts';
+import type { TtyAnswer, TtyCall, TtyCommand } from './command.ts';
+import { HomeRegistry, type KnownHome } from './home-registry.ts';
+import { statusOf } from './sessions.ts';
+
+export const homeList: TtyCommand = {
+  name: 'home list',
+  usage: '[--all]',
+  summary: 'List the state directories that have had sessions.',
+  flags: { all: { type: 'boolean', about: 'those without a living session as well' } },
+  async run(call): Promise<TtyAnswer> {
+    call.exactly(0);
+    const known = new HomeRegistry(call.caller.env).all();
+    const counted = await Promise.all(known.map((home) => count(call, home)));
+    const homes = call.flag('all')
+      ? counted
+      : counted.filter(({ activeSessions }) => activeSessions > 0);
+    const lines = homes.map((home) =>
+      [home.path, home.activeSessions, home.totalSessions ?? '?', home.lastSeenAt].join('\t'),
+    );
+    return { result: { homes }, lines };
+  },
+};
+
+/** Only looks: a keeper that sleeps is not woken, so nothing lives there, and how much is kept is not known. */
+async function count({ caller: { env, cwd } }: TtyCall, { path, lastSeenAt }: KnownHome) {
+  const caller = new Caller({ env, cwd, home: path, owner: undefined });
+  try {
+    const host = await caller.running().catch(() => undefined);
+    if (!host) return { path, activeSessions: 0, totalSessions: null, lastSeenAt };
+    const { processes } = await host.list(caller.sees, {});
+    const terminals = processes.filter(({ streams }) => streams === 'pty');
+    const active = terminals.filter((each) => statusOf(caller, each) === 'running');
+    return {
+      path,
+      activeSessions: active.length,
+      totalSessions: terminals.length,
+      lastSeenAt,
+    };
+  } finally {
+    await caller.close();
+  }
+}
+
+export const homeForget: TtyCommand = {
+  name: 'home forget',
+  usage: 'PATH',
+  summary: 'Take a state directory off the list. Nothing in it is touched.',
+  flags: {},
+  run: async (call): Promise<TtyAnswer> => {
+    const [given = ''] = call.exactly(1);
+    const path = resolve(call.caller.cwd, given);
+    const forgotten = new HomeRegistry(call.caller.env).forget(path);
+    return {
+      result: { path, forgotten },
+      lines: [forgotten ? `${path} forgotten` : `${path} was not known`],
+    };
+  },
+};
