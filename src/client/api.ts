@@ -17,7 +17,7 @@ export interface EventPage {
 }
 
 export interface Api {
-  start(spec: StartSpec): Promise<Results['start']>;
+  start(spec: StartSpec, signal?: AbortSignal): Promise<Results['start']>;
   list(filter: Params<'list'>): Promise<Results['list']>;
   get(id: string): Promise<Results['get']>;
   events(params: Params<'read'>, signal?: AbortSignal): Promise<EventPage>;

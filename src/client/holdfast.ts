@@ -18,6 +18,9 @@ export interface RunResult extends ExitResult {
   readonly handle: ProcessHandle;
 }
 
+/** What ends within this time is known by the answer to its start. */
+const SHORT_RUN_MS = 1000;
+
 export class Holdfast {
   /** The operations themselves, as the tools for models use them. */
   readonly api: Api;
@@ -31,10 +34,7 @@ export class Holdfast {
     command: string | readonly string[],
     options: StartOptions = {},
   ): Promise<ProcessHandle> {
-    const what = typeof command === 'string' ? { command } : { argv: [...command] };
-    // With a key a start whose answer was lost can be asked for again: it attaches instead of running twice.
-    const { process } = await this.api.start({ key: `sdk-${randomId()}`, ...options, ...what });
-    return new ProcessHandle(this.api, process);
+    return new ProcessHandle(this.api, await this.begin(command, options));
   }
 
   /** Starts, waits for the exit, and answers with the outcome and the output. */
@@ -43,9 +43,23 @@ export class Holdfast {
     options: StartOptions & { signal?: AbortSignal } = {},
   ): Promise<RunResult> {
     const { signal, ...rest } = options;
-    const handle = await this.start(command, rest);
-    const result = await handle.waitForExit({ ...(signal && { signal }) });
+    const process = await this.begin(command, { waitMs: SHORT_RUN_MS, ...rest }, signal);
+    const handle = new ProcessHandle(this.api, process);
+    const result = process.outcome
+      ? resultOf(process)
+      : await handle.waitForExit({ ...(signal && { signal }) });
     return { ...result, output: await handle.output(), handle };
+  }
+
+  private async begin(
+    command: string | readonly string[],
+    options: StartOptions,
+    signal?: AbortSignal,
+  ): Promise<ProcessInfo> {
+    const what = typeof command === 'string' ? { command } : { argv: [...command] };
+    // With a key a start whose answer was lost can be asked for again: it attaches instead of running twice.
+    const spec = { key: `sdk-${randomId()}`, ...options, ...what };
+    return (await this.api.start(spec, signal)).process;
   }
 
   async get(id: string): Promise<ProcessHandle> {

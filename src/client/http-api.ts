@@ -51,11 +51,12 @@ export function httpApi(target: HttpTarget): Api {
   const wire = new HttpWire(target);
   const at = (id: string, rest = ''): string => `/v1/processes/${encodeURIComponent(id)}${rest}`;
   return {
-    start: (spec) =>
+    start: (spec, signal) =>
       wire.ask({
         method: 'POST',
         path: '/v1/processes',
         body: spec,
+        signal,
         ...(spec.key === undefined && { once: true }),
       }),
     list: (filter) => wire.ask({ method: 'GET', path: '/v1/processes', query: filter }),

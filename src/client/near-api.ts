@@ -8,7 +8,7 @@ import type { TerminalApi } from './terminal-api.ts';
 
 export function nearApi(host: HostApi, owner: Owner): Api {
   return {
-    start: (spec) => host.start(owner, spec),
+    start: (spec, signal) => host.start(owner, spec, signal),
     list: (filter) => host.list(owner, filter),
     get: (id) => host.get(owner, { id }),
     events: async (params, signal) => {

@@ -59,9 +59,16 @@ export class Host implements HostApi {
     };
   }
 
-  async start(owner: Owner, input: Params<'start'>): Promise<Results['start']> {
-    const spec = this.params('start', input);
+  async start(
+    owner: Owner,
+    input: Params<'start'>,
+    signal?: AbortSignal,
+  ): Promise<Results['start']> {
+    const { waitMs: timeoutMs = 0, ...spec } = this.params('start', input);
     const { process, attached } = await this.house.start(owner, spec);
+    // It has been started: where no more may wait, this is answered at once.
+    if (timeoutMs > 0 && process.outcome === undefined && !this.crowded)
+      await this.parkFor(process, 'exit', { timeoutMs, signal });
     return { process: process.info(), attached };
   }
 
@@ -302,9 +309,13 @@ export class Host implements HostApi {
     return this.park(() => waitFor({ waits, mode: 'first', ...limits }, this.conditionTools));
   }
 
+  private get crowded(): boolean {
+    return this.parkedWaits >= this.house.limits.parkedWaits;
+  }
+
   /** Not async, and both its ends made once: a suspended function costs a parked wait half a kilobyte. */
   private park<T>(wait: () => Promise<T>): Promise<T> {
-    if (this.parkedWaits >= this.house.limits.parkedWaits) {
+    if (this.crowded) {
       const problem = `${this.parkedWaits} callers are waiting, which is the limit "parkedWaits".`;
       return Promise.reject(new HoldfastError('limit_reached', problem));
     }

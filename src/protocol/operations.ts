@@ -71,6 +71,8 @@ const start = v.object({
   marks: v.optional(v.boolean()),
   /** Ends the process when nothing was printed, typed or changed for so long. 0 is never. */
   idleTimeoutMs: v.optional(milliseconds),
+  /** Answers when it has exited, or after so long. Either way it goes on; what it printed is asked for as ever. */
+  waitMs: v.optional(milliseconds),
 });
 
 /** How the end of a run is to be known. auto: by the shell's marks where it has them, otherwise not at all. */

@@ -63,7 +63,7 @@ function startCalls({ host, startRate }: NativeOptions) {
   return {
     start: async ({ exchange, owner, body }) => {
       startRate.take(exchange.caller);
-      return host.start(owner.starts, body);
+      return host.start(owner.starts, body, exchange.gone);
     },
     list: ({ owner, query: { owner: _owner, ...filter } }) => host.list(owner.sees, filter),
     get: ({ owner, id }) => host.get(owner.sees, { id }),

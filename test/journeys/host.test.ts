@@ -206,6 +206,53 @@ describeHosts((make) => {
     });
   });
 
+  describe('starts that wait', () => {
+    it('[H37] are answered when the process has exited', async () => {
+      const api = await make();
+      const spec = { command: 'echo said; exit 3', waitMs: 60_000 };
+      const { process } = await api.start(OWNER, spec);
+      expect(process.outcome).toEqual({ kind: 'exit', code: 3 });
+      const { text } = await api.text(OWNER, { id: process.id });
+      expect(text).toBe('said\n');
+    });
+
+    it('[H37] are answered when the time is over, or attach and wait again', async () => {
+      const api = await make();
+      const spec = { command: 'read x; exit 4', stdin: 'pipe', key: 'once' } as const;
+      const { process } = await api.start(OWNER, { ...spec, waitMs: 1 });
+      expect(process.state).toBe('running');
+      const again = api.start(OWNER, { ...spec, waitMs: 60_000 });
+      await api.write(OWNER, { id: process.id, data: Buffer.from('x\n') });
+      expect(await again).toMatchObject({
+        attached: true,
+        process: { id: process.id, outcome: { kind: 'exit', code: 4 } },
+      });
+    });
+
+    it('[H37] leave the process to itself when the caller goes away', async () => {
+      const api = await make();
+      const away = new AbortController();
+      const spec = { command: 'read x', stdin: 'pipe', id: 'left', waitMs: 60_000 } as const;
+      const waiting = api.start(OWNER, spec, away.signal);
+      while ((await api.health(OWNER, {})).parkedWaits === 0);
+      away.abort();
+      await expect(waiting).rejects.toMatchObject({ code: 'aborted' });
+      expect(await api.get(OWNER, { id: 'left' })).toMatchObject({ state: 'running' });
+      while ((await api.health(OWNER, {})).parkedWaits > 0);
+    });
+
+    it('[H37] are answered at once where no more may wait', async () => {
+      const api = await make({ limits: { parkedWaits: 1 } });
+      const id = await startProcess(api, { command: 'read x', stdin: 'pipe' });
+      const parked = waitFor(api, id, exit);
+      while ((await api.health(OWNER, {})).parkedWaits === 0);
+      const { process } = await api.start(OWNER, { command: 'sleep 1000', waitMs: 60_000 });
+      expect(process.state).toBe('running');
+      await api.write(OWNER, { id, eof: true });
+      await parked;
+    });
+  });
+
   describe('truth', () => {
     it('[H11] tells the exit code, or the signal and who sent it', async () => {
       const api = await make();
