@@ -8,6 +8,8 @@ export interface Disk {
   create(path: string): number;
   /** The same in the background: on ext4, where files are removed all the time, it takes as long as to start a program. */
   createSoon(path: string): Promise<number>;
+  /** A file that exists, for appending and reading; undefined when it has another name too. */
+  openAppend(path: string): number | undefined;
   openRead(path: string): number;
   /** Returns how much was taken, which on a full disk can be less than asked, without an error. */
   writeSync(fd: number, bytes: Buffer): number;
@@ -20,6 +22,7 @@ export interface Disk {
   size(fd: number): number;
   sync(fd: number): Promise<void>;
   close(fd: number): void;
+  rename(from: string, to: string): void;
   remove(path: string): void;
   /** In the background: to free a segment takes the kernel a third of a millisecond. */
   removeSoon(path: string): void;
@@ -35,7 +38,13 @@ export const systemDisk: Disk = {
       fs.open(path, NEW_FILE, 0o600, (error, fd) => (error ? reject(error) : resolve(fd)));
     });
   },
-  openRead: (path) => fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW),
+  openAppend(path) {
+    const fd = fs.openSync(path, O_RDWR | O_APPEND | O_NOFOLLOW);
+    if (fs.fstatSync(fd).nlink === 1) return fd;
+    fs.closeSync(fd);
+    return undefined;
+  },
+  openRead: (path) => fs.openSync(path, fs.constants.O_RDONLY | O_NOFOLLOW),
   writeSync: (fd, bytes) => fs.writeSync(fd, bytes),
   write(fd, parts) {
     return new Promise((resolve, reject) => {
@@ -69,6 +78,7 @@ export const systemDisk: Disk = {
     });
   },
   close: (fd) => fs.closeSync(fd),
+  rename: (from, to) => fs.renameSync(from, to),
   remove(path) {
     try {
       fs.unlinkSync(path);

@@ -17,7 +17,7 @@ import { Syncer } from '../journal/syncer.ts';
 import { Children } from './children.ts';
 import type { Completions } from './completions.ts';
 import { FeedFile } from './feed-file.ts';
-import type { HeldProcess } from './held-process.ts';
+import type { HeldProcess, ProcessWatcher } from './held-process.ts';
 import { endWhenIdle, onceExited } from './idle.ts';
 import { Kin } from './kin.ts';
 import { LeaseFile } from './lease-file.ts';
@@ -91,6 +91,7 @@ export class Household {
       limits,
       usage,
       forgotten: (process) => this.forgotten(process),
+      discard: (journal) => this.starter.discard(journal),
       look: (process) => this.kin.check(process),
     });
     this.leases = new Leases({
@@ -100,22 +101,19 @@ export class Household {
     });
     this.syncer = new Syncer(clock, this.report);
     const feedUsage = new DiskUsage(Infinity, () => undefined, usage.refusals);
-    const feedPlace = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
-    this.feed = new FeedFile({ place: feedPlace, limits, clock, pool });
+    const place = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
+    this.feed = new FeedFile({ place, limits, clock, pool });
     const { registry, children } = this;
-    const shells = new ShellMarks(join(options.folder, 'shells'));
-    const surroundings = { ...options.surroundings, shells };
-    const watcher = {
-      exited: (process: HeldProcess) => this.exited(process),
-      closed: (process: HeldProcess) => this.closed(process),
+    const surroundings = {
+      ...options.surroundings,
+      shells: new ShellMarks(join(options.folder, 'shells')),
     };
-    const fingerprintKey = folderKey(join(options.folder, 'fingerprint.key'));
     this.starterOptions = {
-      fingerprintKey,
+      fingerprintKey: folderKey(join(options.folder, 'fingerprint.key')),
       registry,
       children,
       surroundings,
-      watcher,
+      watcher: this.watcher(),
       usage,
       folder,
       disk,
@@ -124,6 +122,13 @@ export class Household {
       limits,
     };
     this.starter = new Starter(this.starterOptions);
+  }
+
+  private watcher(): ProcessWatcher {
+    return {
+      exited: (process) => this.exited(process),
+      closed: (process) => this.closed(process),
+    };
   }
 
   get completions(): Completions {
@@ -171,6 +176,7 @@ export class Household {
       this.registry.add(process);
       await this.complete(process);
     }
+    this.registry.keepBounds();
     this.leases.restore();
   }
 
@@ -223,6 +229,7 @@ export class Household {
     setImmediate(() => {
       if (process.journal instanceof Journal) this.syncer.forget(process.journal);
       process.lighten();
+      this.registry.keepBounds();
       this.feed.tidy();
       this.starter.prepare();
     });

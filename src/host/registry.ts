@@ -6,6 +6,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type Owner, type OwnerUse } from '../protocol/host-api.ts';
 import type { Limits } from '../protocol/limits.ts';
 import type { Params } from '../protocol/operations.ts';
+import type { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
 import type { DiskUsage } from '../journal/journal-file.ts';
 import type { HeldProcess } from './held-process.ts';
@@ -15,6 +16,8 @@ export interface RegistryOptions {
   readonly limits: Limits;
   readonly usage: DiskUsage;
   readonly forgotten: (process: HeldProcess) => void;
+  /** The journal of one that is forgotten, to be removed. */
+  readonly discard: (journal: EndedJournal) => void;
   /** Looks whether a process has settled. */
   readonly look: (process: HeldProcess) => void;
 }
@@ -65,9 +68,9 @@ export class Registry {
     if (!process.live) this.noteClosed(process);
   }
 
+  /** `keepBounds` is due then, when there is time for it. */
   noteClosed(process: HeldProcess): void {
     this.closed.add(process);
-    this.keepBounds();
     this.setTimer(this.expiresUs(process));
   }
 
@@ -132,7 +135,7 @@ export class Registry {
     if (key !== undefined && this.keys.get(scoped(owner, key)) === process)
       this.keys.delete(scoped(owner, key));
     if (process.journal instanceof Journal) process.journal.remove();
-    else process.journal.remove(this.options.usage);
+    else this.options.discard(process.journal);
     this.options.forgotten(process);
     process.wake();
   }
@@ -140,11 +143,8 @@ export class Registry {
   /** Applies the limits on number and size: the oldest closed first. */
   keepBounds(): void {
     const { limits, usage } = this.options;
-    const tooMany = this.closed.size > limits.closedCount;
-    // Some more than must be, so that it is done seldom and their files are removed together.
-    const keep = limits.closedCount - (tooMany ? Math.floor(limits.closedCount / 64) : 0);
     for (const process of this.closed) {
-      if (this.closed.size <= keep && usage.bytes <= limits.totalBytes) break;
+      if (this.closed.size <= limits.closedCount && usage.bytes <= limits.totalBytes) break;
       // It may have settled without anybody having looked since.
       if (!process.settled) this.options.look(process);
       if (process.settled) this.forget(process);

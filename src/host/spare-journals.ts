@@ -7,10 +7,11 @@ import { errnoOf, type Disk } from '../base/disk.ts';
 import { randomId } from '../base/ids.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Limits } from '../protocol/limits.ts';
+import type { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
 import type { DiskUsage } from '../journal/journal-file.ts';
 
-/** Left behind by a killed keeper it is empty, and removed. */
+/** Left behind by a killed keeper it holds no event, and is removed. */
 export interface Spare {
   readonly serial: string;
   readonly journal: Journal;
@@ -66,6 +67,19 @@ export class SpareJournals {
       const made = this.make().finally(() => this.making.delete(made));
       this.making.add(made);
     }
+  }
+
+  /**
+   * The files of a process that is forgotten. A small one becomes a spare: to delete a file and to make another takes
+   * many times longer, on ext4 the longer the more have been deleted lately.
+   */
+  discard(ended: EndedJournal): void {
+    const file = this.spares.length < this.wanted && !this.closed ? ended.spareFile : undefined;
+    const spare = file && this.create();
+    if (file && spare?.journal.openWith(file)) {
+      this.options.usage.add(-file.size);
+      this.spares.push(spare);
+    } else ended.remove(this.options.usage);
   }
 
   /** Resolves when nothing of them is left. */

@@ -7,6 +7,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
+import type { EndedJournal } from '../journal/ended-journal.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ChildListener } from './child.ts';
 import type { Children } from './children.ts';
@@ -132,6 +133,11 @@ export class Starter {
   /** To be called when there is time: what the next start will need. */
   prepare(): void {
     this.spares.prepare();
+  }
+
+  /** The journal of a process that is forgotten. */
+  discard(ended: EndedJournal): void {
+    this.spares.discard(ended);
   }
 
   /** Resolves when no start is under way any more; none begins afterwards. */

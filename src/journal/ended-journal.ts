@@ -4,6 +4,9 @@ import type { DiskUsage } from './journal-file.ts';
 import type { Readable } from './reader.ts';
 import type { Segment, Source } from './segment.ts';
 
+/** Below the size of pages that readers fetch from the files themselves. */
+const SMALL_FILE_BYTES = 32 * 1024;
+
 export class EndedJournal implements Readable {
   readonly visibleSeq: number;
   readonly visibleOffset: number;
@@ -28,6 +31,16 @@ export class EndedJournal implements Readable {
 
   get bytesOnDisk(): number {
     return this.segments.reduce((sum, segment) => sum + segment.size, 0);
+  }
+
+  /**
+   * The file of a small one, for another journal: nobody reads it now, and of so little nobody was ever told where it
+   * stands.
+   */
+  get spareFile(): Segment | undefined {
+    const [only, ...others] = this.segments;
+    const small = only && only.number === 1 && only.size < SMALL_FILE_BYTES;
+    return small && others.length === 0 && only.reading === 0 ? only : undefined;
   }
 
   remove(usage: DiskUsage): void {

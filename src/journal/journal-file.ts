@@ -3,6 +3,7 @@
 // what to do with the bytes.
 
 import type { Disk } from '../base/disk.ts';
+import { checkRecord, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
 import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
@@ -52,6 +53,8 @@ interface Part extends Stretch {
   view(): Buffer;
 }
 
+/** More than an opening record has. */
+const OPENING_BYTES = 256;
 const LARGEST_SEGMENT_BYTES = 4 * 1024 * 1024;
 const SMALLEST_SEGMENT_BYTES = 64 * 1024;
 
@@ -105,6 +108,35 @@ export class JournalFile {
   async openSegmentSoon(firstSeq: number, firstOffset: number): Promise<void> {
     const segment = this.nextSegment(firstSeq, firstOffset);
     this.opened(segment, await this.place.disk.createSoon(segment.path));
+  }
+
+  /**
+   * The same with the file of a journal that is over, which must be a first segment. Its opening record stays, before
+   * our own: a file that was once empty is written out by ext4 as soon as it is closed. False when it cannot be used;
+   * it may be cut short then.
+   */
+  reuse(old: Segment): boolean {
+    const { disk } = this.place;
+    const segment = this.nextSegment(1, 0);
+    let fd: number | undefined;
+    try {
+      fd = disk.openAppend(old.path);
+      const kept = fd === undefined ? 0 : openingBytes(disk, fd);
+      if (fd === undefined || kept === 0) return false;
+      disk.truncate(fd, kept);
+      disk.rename(old.path, segment.path);
+      segment.size = kept;
+      this.place.usage.add(kept);
+      this.opened(segment, fd);
+      fd = undefined;
+      return true;
+    } catch {
+      // Whatever is wrong with the disk is found, and told, by those who need it.
+      return false;
+    } finally {
+      const left = fd;
+      if (left !== undefined) tryTo(() => disk.close(left));
+    }
   }
 
   private nextSegment(firstSeq: number, firstOffset: number): Segment {
@@ -274,6 +306,14 @@ export class JournalFile {
     this.segments.splice(this.segments.indexOf(segment), 1);
     this.removeSegment(segment);
   }
+}
+
+/** Of the record that a segment begins with; 0 when it does not. */
+function openingBytes(disk: Disk, fd: number): number {
+  const start = Buffer.alloc(OPENING_BYTES);
+  const record = start.subarray(0, disk.readSync(fd, start, 0));
+  const check = checkRecord(record, 0);
+  return check.kind === 'good' && readHeader(record, 0).kind === SEGMENT_KIND ? check.bytes : 0;
 }
 
 function writeWhole(disk: Disk, fd: number, bytes: Buffer): void {

@@ -86,6 +86,11 @@ export class Journal {
     return this.file.openSegmentSoon(this.seq + 1, this.offset);
   }
 
+  /** The same with the file of one that is over; false when that cannot be. */
+  openWith(old: Segment): boolean {
+    return this.file.reuse(old);
+  }
+
   /** It is taken into use: time counts from here, and a disk that refuses is noticed now. */
   begin(): void {
     this.originUs = this.clock.nowUs();

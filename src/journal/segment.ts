@@ -59,6 +59,8 @@ export class Segment implements Source {
   endOffset: number;
   size: number;
   readonly marks: Mark[] = [];
+  /** Reads under way. */
+  reading = 0;
   private readonly disk: Disk;
 
   constructor(disk: Disk, folder: string, id: string, range: SegmentRange) {
@@ -95,9 +97,14 @@ export class Segment implements Source {
     this.disk.remove(this.path);
   }
 
-  read(position: number, maxBytes: number): Promise<Buffer> {
+  async read(position: number, maxBytes: number): Promise<Buffer> {
     const bytes = Math.max(0, Math.min(maxBytes, this.size - position));
-    return readFile(this.disk, { path: this.path, position }, Buffer.allocUnsafe(bytes));
+    this.reading += 1;
+    try {
+      return await readFile(this.disk, { path: this.path, position }, Buffer.allocUnsafe(bytes));
+    } finally {
+      this.reading -= 1;
+    }
   }
 }
 

@@ -27,6 +27,18 @@ export class MemoryDisk implements Disk {
     return this.create(path);
   }
 
+  openAppend(path: string): number {
+    if (this.failure !== undefined) throw errno(this.failure);
+    return this.openRead(path);
+  }
+
+  rename(from: string, to: string): void {
+    const file = this.files.get(from);
+    if (!file) throw errno('ENOENT');
+    this.files.delete(from);
+    this.files.set(to, file);
+  }
+
   openRead(path: string): number {
     const file = this.files.get(path);
     if (!file) throw errno('ENOENT');
