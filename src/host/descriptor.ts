@@ -16,13 +16,18 @@ export interface ChildTools {
   readonly readBuffer: Buffer;
 }
 
-/** As large as a pipe is by default; a larger one gained nothing when measured. */
 export function createReadBuffer(): Buffer {
-  return Buffer.allocUnsafeSlow(65_536);
+  return Buffer.allocUnsafeSlow(262_144);
 }
 
 /** Reads of one descriptor before another one has its turn. */
-const READS_PER_TURN = 8;
+const READS_PER_TURN = 2;
+/** What a pipe holds by default: whoever is found to have filled it is held up by that. */
+const PIPE_BYTES = 65_536;
+const LARGE_PIPE_BYTES = 256 * 1024;
+/** Of the 64 MiB that all pipes of a user may have before new ones are tiny, no more than a part. */
+const MOST_LARGE_PIPES = 16;
+let largePipes = 0;
 
 interface Reading {
   /** The bytes are only lent. */
@@ -50,6 +55,7 @@ export class Descriptor {
   private readonly writes: Write[] = [];
   private ending = false;
   private open = true;
+  private large = false;
 
   /** Takes over `fd`, which does not block. Nothing is told before the next turn of the loop. */
   constructor(fd: number, tools: ChildTools, reading?: Reading) {
@@ -109,6 +115,7 @@ export class Descriptor {
     this.reading = undefined;
     this.tools.readiness.forget(this.fd);
     closeSync(this.fd);
+    if (this.large) largePipes -= 1;
     for (const { refused } of this.writes.splice(0)) refused(stdinClosed());
   }
 
@@ -142,8 +149,16 @@ export class Descriptor {
     const { posix, readBuffer } = this.tools;
     if (!this.open || !this.reading) return 0;
     const count = posix.readNow(this.fd, readBuffer);
+    if (count === PIPE_BYTES && !this.large) this.enlarge();
     if (count) this.reading.received(readBuffer.subarray(0, count));
     return count;
+  }
+
+  /** The kernel may refuse, and knows no such thing of a terminal. */
+  private enlarge(): void {
+    if (largePipes >= MOST_LARGE_PIPES) return;
+    this.large = this.tools.posix.setPipeSize(this.fd, LARGE_PIPE_BYTES) !== undefined;
+    if (this.large) largePipes += 1;
   }
 
   private over(): void {

@@ -12,7 +12,7 @@ import type { Owner, SignalResult } from '../protocol/host-api.ts';
 import { defaultLimits, type Limits } from '../protocol/limits.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import { Journal } from '../journal/journal.ts';
-import { DiskUsage } from '../journal/journal-file.ts';
+import { DiskUsage } from '../journal/disk-usage.ts';
 import { Syncer } from '../journal/syncer.ts';
 import { Children } from './children.ts';
 import type { Completions } from './completions.ts';

@@ -14,6 +14,7 @@ const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
 function bindDescriptors({ failing, trying }: Binding) {
   const pipe2 = failing('int pipe2(void *fds, int flags)');
   const fcntl = failing('int fcntl(int fd, int command, ...)');
+  const tryFcntl = trying('int fcntl(int fd, int command, ...)');
   const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
   const pollCall = failing('int poll(void *fds, unsigned long count, int timeoutMs)');
   const readCall = trying('long read(int fd, void *buffer, size_t count)');
@@ -33,8 +34,11 @@ function bindDescriptors({ failing, trying }: Binding) {
       fcntl(fd, F_SETFL, 'int', O_NONBLOCK);
     },
     duplicate: (fd: number): number => fcntl(fd, F_DUPFD_CLOEXEC, 'int', 3),
-    /** Returns the size that the kernel chose. EPERM when the user's quota of large pipes is used up. */
-    setPipeSize: (fd: number, bytes: number): number => fcntl(fd, F_SETPIPE_SZ, 'int', bytes),
+    /** The size that the kernel chose; undefined when the user's quota of large pipes is used up, or it is no pipe. */
+    setPipeSize(fd: number, bytes: number): number | undefined {
+      const size = tryFcntl(fd, F_SETPIPE_SZ, 'int', bytes);
+      return typeof size === 'number' ? size : undefined;
+    },
     /** Bytes in a pipe now. On a terminal master this leaves out what the kernel has not moved to the reader yet. */
     readableBytes(fd: number): number {
       ioctl(fd, FIONREAD, 'void *', pair);

@@ -8,7 +8,7 @@ import type { Limits } from '../protocol/limits.ts';
 import type { Params } from '../protocol/operations.ts';
 import type { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
-import type { DiskUsage } from '../journal/journal-file.ts';
+import type { DiskUsage } from '../journal/disk-usage.ts';
 import type { HeldProcess } from './held-process.ts';
 
 export interface RegistryOptions {

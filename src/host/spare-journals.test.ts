@@ -11,7 +11,7 @@ import { systemClock } from '../base/clock.ts';
 import { systemDisk } from '../base/disk.ts';
 import { defaultLimits } from '../protocol/limits.ts';
 import { EndedJournal } from '../journal/ended-journal.ts';
-import { DiskUsage } from '../journal/journal-file.ts';
+import { DiskUsage } from '../journal/disk-usage.ts';
 import { openJournal } from '../journal/recovery.ts';
 import { segmentName } from '../journal/segment.ts';
 import { SpareJournals, type Spare } from './spare-journals.ts';

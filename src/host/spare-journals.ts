@@ -9,7 +9,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { Limits } from '../protocol/limits.ts';
 import type { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
-import type { DiskUsage } from '../journal/journal-file.ts';
+import type { DiskUsage } from '../journal/disk-usage.ts';
 
 /** Left behind by a killed keeper it holds no event, and is removed. */
 export interface Spare {

@@ -1,6 +1,6 @@
 // A journal that nothing will be added to: only where its segments are, so that a thousand ended processes cost little.
 
-import type { DiskUsage } from './journal-file.ts';
+import type { DiskUsage } from './disk-usage.ts';
 import type { Readable } from './reader.ts';
 import type { Segment, Source } from './segment.ts';
 

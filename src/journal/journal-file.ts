@@ -4,6 +4,7 @@
 
 import type { Disk } from '../base/disk.ts';
 import { checkRecord, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
+import type { DiskUsage } from './disk-usage.ts';
 import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
@@ -12,27 +13,6 @@ export interface JournalPlace {
   readonly id: string;
   /** Kept up to date with what all journals of a folder occupy. */
   readonly usage: DiskUsage;
-}
-
-/** What all journals of a folder occupy together, whom to tell when it is too much, and whether the disk refuses. */
-export class DiskUsage {
-  bytes = 0;
-  private readonly limit: number;
-  private readonly over: () => void;
-
-  /** Journals that the disk takes nothing from at the moment, here and wherever the count is shared. */
-  readonly refusals: { count: number };
-
-  constructor(limit: number, over: () => void, refusals = { count: 0 }) {
-    this.limit = limit;
-    this.over = over;
-    this.refusals = refusals;
-  }
-
-  add(delta: number): void {
-    this.bytes += delta;
-    if (delta > 0 && this.bytes > this.limit) this.over();
-  }
 }
 
 export interface FileLimits {
@@ -55,6 +35,8 @@ interface Part extends Stretch {
 
 /** More than an opening record has. */
 const OPENING_BYTES = 256;
+/** The next file is made when this one is filled to this part. */
+const AHEAD_FROM = 0.75;
 const LARGEST_SEGMENT_BYTES = 4 * 1024 * 1024;
 const SMALLEST_SEGMENT_BYTES = 64 * 1024;
 
@@ -73,6 +55,8 @@ export class JournalFile {
   /** The opening record of the newest segment, until something is written behind it. */
   private unwrittenHeader: Buffer | undefined;
   private lastNumber = 0;
+  /** The file of the next segment, made ahead; its descriptor is known when it is there. */
+  private ahead: { readonly segment: Segment; fd: number | undefined } | undefined;
   private syncing: Promise<void> | undefined;
 
   constructor(place: JournalPlace, limits: FileLimits, wallMs: () => number) {
@@ -99,9 +83,43 @@ export class JournalFile {
 
   /** Creates the next segment. Its opening record is written with what follows, or at once when asked for. */
   openSegment(firstSeq: number, firstOffset: number): void {
+    const fd = this.ahead?.fd;
+    if (fd !== undefined) this.ahead = undefined;
     this.closeSegment();
     const segment = this.nextSegment(firstSeq, firstOffset);
-    this.opened(segment, this.place.disk.create(segment.path));
+    this.opened(segment, fd ?? this.place.disk.create(segment.path));
+  }
+
+  /** In the background: to make a file can take longer than to fill one. Left by a killed keeper it is empty. */
+  private makeAhead(): void {
+    const { disk } = this.place;
+    const segment = this.nextSegment(0, 0);
+    const ahead = { segment, fd: undefined as number | undefined };
+    this.ahead = ahead;
+    disk.createSoon(segment.path).then(
+      (fd) => {
+        if (this.ahead === ahead) ahead.fd = fd;
+        else this.dropFile(segment, fd);
+      },
+      () => {
+        // Whoever needs it makes it then, and learns what is wrong.
+        if (this.ahead === ahead) this.ahead = undefined;
+      },
+    );
+  }
+
+  /** Its number is not used again: the file may still be on its way into the folder, or out of it. */
+  private dropAhead(): void {
+    const { ahead } = this;
+    if (!ahead) return;
+    this.ahead = undefined;
+    this.lastNumber = ahead.segment.number;
+    if (ahead.fd !== undefined) this.dropFile(ahead.segment, ahead.fd);
+  }
+
+  private dropFile(segment: Segment, fd: number): void {
+    tryTo(() => this.place.disk.close(fd));
+    this.place.disk.removeSoon(segment.path);
   }
 
   /** The same in the background, for a journal that nobody uses yet. */
@@ -220,6 +238,7 @@ export class JournalFile {
 
   closeSegment(): void {
     this.unwrittenHeader = undefined;
+    this.dropAhead();
     const fd = this.fd;
     if (fd === undefined) return;
     this.fd = undefined;
@@ -258,6 +277,7 @@ export class JournalFile {
     if (bytes.header > 0) this.unwrittenHeader = undefined;
     segment.size += bytes.header;
     if (bytes.records > 0) segment.grew(bytes.records, stretch);
+    if (segment.size > this.segmentBytes * AHEAD_FROM && !this.ahead) this.makeAhead();
     this.place.usage.add(bytes.header + bytes.records);
   }
 
@@ -270,7 +290,10 @@ export class JournalFile {
       current !== undefined &&
       current.endSeq >= current.firstSeq &&
       current.size + incoming > this.segmentBytes;
-    if (this.fd === undefined || full) this.openSegment(stretch.firstSeq, stretch.firstOffset);
+    // While the next file is being made, this one takes a little more.
+    const nextIsComing = this.ahead !== undefined && this.ahead.fd === undefined;
+    if (this.fd === undefined || (full && !nextIsComing))
+      this.openSegment(stretch.firstSeq, stretch.firstOffset);
     this.makeRoom(incoming);
     const segment = this.segments.at(-1);
     const fd = this.fd;

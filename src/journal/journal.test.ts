@@ -237,3 +237,69 @@ describe('journal', () => {
     });
   });
 });
+
+describe('the file of the next segment', () => {
+  const limits = { journalBytes: 16 * 64 * 1024, journalHeadBytes: 128 * 1024 };
+  const most = Buffer.alloc(50_000, 'x');
+  const names = (disk: MemoryDisk) => Array.from(disk.files.keys(), (path) => path.slice(-8, -4));
+
+  it('[J19] is made when this one is nearly full, used in its turn, and gone when it is not needed', async () => {
+    const disk = new MemoryDisk();
+    const { journal } = makeJournal({ disk, limits });
+    journal.append(started);
+    journal.output('merged', most);
+    await journal.visible();
+    expect(names(disk)).toEqual(['0001', '0002']);
+    expect(journal.segments().length).toBe(1);
+    journal.output('merged', most);
+    await journal.visible();
+    expect(journal.segments().map(({ number }) => number)).toEqual([1, 2]);
+    expect(names(disk)).toEqual(['0001', '0002', '0003']);
+    journal.append(exited);
+    journal.appendClosed({});
+    await journal.visible();
+    journal.release();
+    expect(names(disk)).toEqual(['0001', '0002']);
+    expect(disk.openFiles).toBe(0);
+  });
+
+  it('[J19] left empty by a killed keeper is nothing: the torn end before it is cut, the finished stays finished', async () => {
+    const disk = new MemoryDisk();
+    const { journal } = makeJournal({ disk, limits });
+    journal.append(started);
+    journal.output('merged', most);
+    await journal.visible();
+    const [first = ''] = disk.files.keys();
+    const whole = disk.files.get(first)?.bytes ?? Buffer.alloc(0);
+    disk.files.set(first, { bytes: Buffer.concat([whole, Buffer.from('torn')]) });
+    expect(reopen(disk).found).toMatchObject({ kind: 'unfinished', tornBytes: 4, offset: 50_000 });
+    expect(names(disk)).toEqual(['0001']);
+
+    const other = new MemoryDisk();
+    const { journal: ended } = makeJournal({ disk: other, limits });
+    ended.append(started);
+    ended.output('merged', most);
+    await ended.visible();
+    ended.append(exited);
+    ended.appendClosed({});
+    await ended.visible();
+    expect(names(other)).toEqual(['0001', '0002']);
+    expect(reopen(other).found).toMatchObject({ kind: 'finished', seq: 5 });
+    expect(names(other)).toEqual(['0001']);
+  });
+
+  it('[J19] whose making the disk refuses is made, and refused, when it is needed', async () => {
+    const disk = new MemoryDisk();
+    const { journal } = makeJournal({ disk, limits });
+    journal.append(started);
+    const make = disk.createSoon.bind(disk);
+    disk.createSoon = () => Promise.reject(new Error('not now'));
+    journal.output('merged', most);
+    await journal.visible();
+    disk.createSoon = make;
+    journal.output('merged', most);
+    await journal.visible();
+    expect(outputOf((await readAll(journal)).events).length).toBe(100_000);
+    expect(journal.segments().length).toBe(2);
+  });
+});

@@ -7,7 +7,8 @@ import type { Clock } from '../base/clock.ts';
 import { eventKinds, streams, type EventBody, type Stream } from '../protocol/event.ts';
 import { MAX_OUTPUT_EVENT_BYTES } from '../protocol/limits.ts';
 import { encodeBody, HEADER_BYTES } from '../protocol/record.ts';
-import { JournalFile, type DiskUsage, type FileLimits, type JournalPlace } from './journal-file.ts';
+import { type DiskUsage } from './disk-usage.ts';
+import { JournalFile, type FileLimits, type JournalPlace } from './journal-file.ts';
 import { Outbox } from './outbox.ts';
 import type { Segment, Source } from './segment.ts';
 

@@ -8,7 +8,8 @@ import { errnoOf } from '../base/disk.ts';
 import { eventKinds, type GapBody } from '../protocol/event.ts';
 import { HEADER_BYTES } from '../protocol/record.ts';
 import { Batch } from './batch.ts';
-import type { DiskUsage, JournalFile } from './journal-file.ts';
+import type { DiskUsage } from './disk-usage.ts';
+import type { JournalFile } from './journal-file.ts';
 import type { Source } from './segment.ts';
 
 interface OutboxOptions {

@@ -78,7 +78,34 @@ export interface JournalLocation {
 }
 
 export function openJournal(location: JournalLocation): FoundJournal {
-  return openFinished(location) ?? openUnfinished(location);
+  const finished = openFinished(location);
+  if (finished) return finished;
+  const used = withoutFilesMadeAhead(location);
+  return (used !== location && openFinished(used)) || openUnfinished(used);
+}
+
+/** A killed keeper may have made the file of a segment that it never began; such a one is removed. */
+function withoutFilesMadeAhead(location: JournalLocation): JournalLocation {
+  const { disk, folder, id, numbers } = location;
+  const [last, ...before] = numbers.toReversed();
+  if (last === undefined || before.length === 0) return location;
+  const { path } = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number: last });
+  if (sizeOf(disk, path) > 0) return location;
+  try {
+    disk.remove(path);
+  } catch {
+    // On a disk that cannot be written it stays, and is left aside every time.
+  }
+  return { ...location, numbers: before.toReversed() };
+}
+
+function sizeOf(disk: Disk, path: string): number {
+  const fd = disk.openRead(path);
+  try {
+    return disk.size(fd);
+  } finally {
+    disk.close(fd);
+  }
 }
 
 const UNKNOWN_RANGE = { firstSeq: 0, firstOffset: 0, endSeq: 0, endOffset: 0, size: 0 };

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from '../../src/base/clock.ts';
 import type { Disk } from '../../src/base/disk.ts';
 import { EndedJournal } from '../../src/journal/ended-journal.ts';
 import { Journal, type JournalLimits } from '../../src/journal/journal.ts';
-import { DiskUsage } from '../../src/journal/journal-file.ts';
+import { DiskUsage } from '../../src/journal/disk-usage.ts';
 import { readPage, type Readable } from '../../src/journal/reader.ts';
 import { openJournal, type FoundJournal } from '../../src/journal/recovery.ts';
 import { parseSegmentName, type Segment } from '../../src/journal/segment.ts';
