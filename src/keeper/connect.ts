@@ -99,6 +99,11 @@ async function startAndLink(home: Home, options: ConnectOptions): Promise<Keeper
   );
 }
 
+/**
+ * What is thrown away young may fill 4 MiB instead of 16: a keeper's memory is then what it holds, and it is as fast.
+ */
+const KEEPER_FLAGS = ['--max-semi-space-size=4'];
+
 /** Starts the keeper in a session of its own and waits until it listens or says why it cannot. */
 function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
   const log = openPrivate(home.log, constants.O_RDWR | constants.O_APPEND);
@@ -106,7 +111,7 @@ function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
   const main = fileURLToPath(builtFile(import.meta.url, './main.js'));
   const child = spawn(
     process.execPath,
-    [main, '--home', home.folder, ...(options.keeperArgs ?? [])],
+    [...KEEPER_FLAGS, main, '--home', home.folder, ...(options.keeperArgs ?? [])],
     {
       detached: true,
       cwd: '/',
