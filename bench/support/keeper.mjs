@@ -72,13 +72,16 @@ export function memoryOver(path) {
   });
 }
 
+/** A file that waits for the next start is empty, or has one opening record; that of a process has several records. */
+const SPARE_BYTES = 120;
+
 function folderUse(folder) {
   let bytes = 0;
   let files = 0;
   for (const name of readdirSync(folder)) {
-    // Undefined: removed meanwhile by retention. Empty: the one file that waits for the next start.
+    // Undefined: removed meanwhile by retention.
     const size = statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
-    if (size > 0) files += 1;
+    if (size > SPARE_BYTES) files += 1;
     bytes += size;
   }
   return { bytes, files };
