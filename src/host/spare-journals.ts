@@ -74,7 +74,8 @@ export class SpareJournals {
    * many times longer, on ext4 the longer the more have been deleted lately.
    */
   discard(ended: EndedJournal): void {
-    const file = this.spares.length < this.wanted && !this.closed ? ended.spareFile : undefined;
+    const wanted = !this.closed && this.spares.length + this.making.size < this.wanted;
+    const file = wanted ? ended.spareFile : undefined;
     const spare = file && this.create();
     if (file && spare?.journal.openWith(file)) {
       this.options.usage.add(-file.size);
