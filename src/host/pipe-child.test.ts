@@ -229,7 +229,7 @@ describe('the end', () => {
   });
 
   test('[P8] pausing after every chunk, from inside the call, loses nothing', async () => {
-    const { child, recorder } = await pipe('seq 1 50000');
+    const { child, recorder } = await pipe('seq 1 400000');
     const told = recorder.output.bind(recorder);
     let pauses = 0;
     recorder.output = (stream, bytes) => {
@@ -241,7 +241,7 @@ describe('the end', () => {
     await recorder.done();
     expect(pauses).toBeGreaterThan(3);
     expect(recorder.text()).toBe(
-      Array.from({ length: 50_000 }, (_, index) => `${index + 1}\n`).join(''),
+      Array.from({ length: 400_000 }, (_, index) => `${index + 1}\n`).join(''),
     );
   });
 

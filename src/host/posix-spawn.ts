@@ -62,13 +62,15 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
         const problem = here ? spawnNow(...given) : await spawnElsewhere(...given);
         if (problem !== 0) throw new PosixError(errnoName(problem), 'posix_spawn');
       } finally {
-        actions.destroy();
+        actions.done();
         inUse.delete(variables);
       }
       return pid[0] ?? -1;
     },
   };
 }
+
+const MOST_KEPT_ACTIONS = 256;
 
 /** What is done in the child before its program begins. */
 function fileActions(returning: (definition: string) => (...values: unknown[]) => void) {
@@ -99,7 +101,7 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
     addDup(actions, stdio.errors, 2);
   };
 
-  return (stdio: PipeStdio | TerminalStdio, cwd: string) => {
+  const make = (stdio: PipeStdio | TerminalStdio, cwd: string): Buffer => {
     // glibc: sizeof(posix_spawn_file_actions_t) is 80.
     const memory = Buffer.alloc(128);
     initActions(memory);
@@ -107,7 +109,19 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
     addChdir(memory, cwd);
     // Descriptors that Node itself inherited without CLOEXEC would pass through otherwise.
     addCloseFrom(memory, 3);
-    return { memory, destroy: () => destroyActions(memory) };
+    return memory;
+  };
+  // The same few numbers come again and again. A spawn only reads them, so that several may at once.
+  const kept = new Map<string, Buffer>();
+  return (stdio: PipeStdio | TerminalStdio, cwd: string) => {
+    const key = 'terminal' in stdio ? '' : `${stdio.input}:${stdio.output}:${stdio.errors}:${cwd}`;
+    const known = kept.get(key);
+    if (known) return { memory: known, done: () => undefined };
+    const memory = make(stdio, cwd);
+    if (key === '' || kept.size === MOST_KEPT_ACTIONS)
+      return { memory, done: () => destroyActions(memory) };
+    kept.set(key, memory);
+    return { memory, done: () => undefined };
   };
 }
 

@@ -27,7 +27,7 @@ export interface SpareOptions {
 }
 
 /** Each is an open file. */
-const MOST_SPARES = 8;
+const MOST_SPARES = 16;
 
 export class SpareJournals {
   private readonly options: SpareOptions;

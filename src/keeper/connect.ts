@@ -101,9 +101,9 @@ async function startAndLink(home: Home, options: ConnectOptions): Promise<Keeper
 
 /**
  * A keeper's memory is to be what it holds: little room for what is thrown away young, and the old looked through when
- * it has grown by half. Without this 20,000 short processes leave it with half as much again.
+ * it has doubled. Without this 20,000 short processes leave it with half as much again.
  */
-const KEEPER_FLAGS = ['--max-semi-space-size=4', '--heap-growing-percent=50'];
+const KEEPER_FLAGS = ['--max-semi-space-size=4', '--heap-growing-percent=100'];
 
 /** Starts the keeper in a session of its own and waits until it listens or says why it cannot. */
 function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
