@@ -13,8 +13,8 @@ import type { ProcessFacts } from '../host/facts.ts';
 import { choose } from './caller.ts';
 import { label } from './terminal-text.ts';
 
-/** Opening cuts the torn end of a file; whoever only reads leaves it. */
-const readOnlyDisk: Disk = { ...systemDisk, cut: () => undefined };
+/** Opening cuts the torn end of a file and removes one that was never begun; whoever only reads leaves both. */
+const readOnlyDisk: Disk = { ...systemDisk, cut: () => undefined, remove: () => undefined };
 
 const PAGE_BYTES = 1024 * 1024;
 

@@ -680,7 +680,13 @@ describe('the keeper', () => {
       stdout: `The keeper (pid ${String(result['pid'])}) is gone; 1 process ended.\n`,
     });
     expect((await other.run('status')).code).toBe(9);
+    // As a killed keeper may leave it: whoever only reads leaves it, too.
+    const madeAhead = join(other.home, 'journals', `${id}.0002.hfj`);
+    writeFileSync(madeAhead, '');
+    expect((await other.run('export', id)).stdout).toBe('kept\n');
+    expect(existsSync(madeAhead)).toBe(true);
     expect((await other.run('logs', id)).stdout).toBe('kept\n');
+    expect(existsSync(madeAhead)).toBe(false);
     expect((await other.run('ps', '-a')).stdout).toContain('SIGTERM by host closed');
     await other.close();
   });
