@@ -136,12 +136,14 @@ export class Outbox {
     }
   }
 
-  /** As many batches as go well into one segment. */
+  /** As many batches as go well into one segment, and leave room to fill others while they are written. */
   private groupLength(): number {
+    const { file, memoryBytes } = this.options;
+    const most = Math.min(file.segmentBytes, memoryBytes) / 2;
     let bytes = 0;
     for (const [index, batch] of this.queue.entries()) {
       bytes += batch.used;
-      if (index > 0 && bytes > this.options.file.segmentBytes / 2) return index;
+      if (index > 0 && bytes > most) return index;
     }
     return this.queue.length;
   }
