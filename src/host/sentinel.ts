@@ -77,7 +77,11 @@ class SentinelEcho implements Pattern {
 
   /** A space before a carriage return is a wrap in one line editor, and in another the line's own, behind which it goes on. */
   match(bytes: Buffer, start: number): number | 'more' | undefined {
-    return this.matchWith(isWrap, bytes, start) ?? this.matchWith(() => false, bytes, start);
+    return (
+      this.matchWith(isWrap, bytes, start) ??
+      this.matchWith(isRepeat, bytes, start) ??
+      this.matchWith(() => false, bytes, start)
+    );
   }
 
   private matchWith(
@@ -108,11 +112,17 @@ function isWrap(bytes: Buffer, at: number): boolean {
   return bytes[at] === SPACE && (at + 1 === bytes.length || bytes[at + 1] === CR);
 }
 
+/** Where characters are bytes the editor prints the next one instead of a space, goes back, and prints it again. */
+function isRepeat(bytes: Buffer, at: number): boolean {
+  return bytes[at + 1] === CR && bytes[at + 2] === bytes[at];
+}
+
 /** The length of a carriage return, a wrap or a control sequence. */
 function skipBetween(bytes: Buffer, at: number): number | 'more' | undefined {
   const byte = bytes[at];
   if (byte === undefined || (byte === SPACE && at + 1 === bytes.length)) return 'more';
   if (byte === CR) return 1;
+  if (isRepeat(bytes, at)) return 2;
   if (byte === SPACE) return isWrap(bytes, at) ? 2 : undefined;
   if (byte !== ESC) return undefined;
   const text = bytes.toString('latin1', at, at + MAX_BETWEEN);

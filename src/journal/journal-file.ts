@@ -5,6 +5,7 @@
 import type { Disk } from '../base/disk.ts';
 import { checkRecord, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
 import type { DiskUsage } from './disk-usage.ts';
+import { NextFile } from './next-file.ts';
 import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
@@ -55,8 +56,8 @@ export class JournalFile {
   /** The opening record of the newest segment, until something is written behind it. */
   private unwrittenHeader: Buffer | undefined;
   private lastNumber = 0;
-  /** The file of the next segment, made ahead; its descriptor is known when it is there. */
-  private ahead: { readonly segment: Segment; fd: number | undefined } | undefined;
+  private removed = false;
+  private ahead: NextFile | undefined;
   private syncing: Promise<void> | undefined;
 
   constructor(place: JournalPlace, limits: FileLimits, wallMs: () => number) {
@@ -83,43 +84,20 @@ export class JournalFile {
 
   /** Creates the next segment. Its opening record is written with what follows, or at once when asked for. */
   openSegment(firstSeq: number, firstOffset: number): void {
-    const fd = this.ahead?.fd;
+    const fd = this.ahead?.take();
     if (fd !== undefined) this.ahead = undefined;
     this.closeSegment();
     const segment = this.nextSegment(firstSeq, firstOffset);
     this.opened(segment, fd ?? this.place.disk.create(segment.path));
   }
 
-  /** In the background: to make a file can take longer than to fill one. Left by a killed keeper it is empty. */
-  private makeAhead(): void {
-    const { disk } = this.place;
-    const segment = this.nextSegment(0, 0);
-    const ahead = { segment, fd: undefined as number | undefined };
-    this.ahead = ahead;
-    disk.createSoon(segment.path).then(
-      (fd) => {
-        if (this.ahead === ahead) ahead.fd = fd;
-        else this.dropFile(segment, fd);
-      },
-      () => {
-        // Whoever needs it makes it then, and learns what is wrong.
-        if (this.ahead === ahead) this.ahead = undefined;
-      },
-    );
-  }
-
   /** Its number is not used again: the file may still be on its way into the folder, or out of it. */
   private dropAhead(): void {
     const { ahead } = this;
-    if (!ahead) return;
     this.ahead = undefined;
+    if (!ahead || ahead.failed) return;
     this.lastNumber = ahead.segment.number;
-    if (ahead.fd !== undefined) this.dropFile(ahead.segment, ahead.fd);
-  }
-
-  private dropFile(segment: Segment, fd: number): void {
-    tryTo(() => this.place.disk.close(fd));
-    this.place.disk.removeSoon(segment.path);
+    ahead.drop();
   }
 
   /** The same in the background, for a journal that nobody uses yet. */
@@ -197,6 +175,9 @@ export class JournalFile {
   async append(batches: readonly [Part, ...Part[]]): Promise<void> {
     const records = batches.map((batch) => batch.view());
     const recordBytes = records.reduce((sum, part) => sum + part.length, 0);
+    if (this.ahead && this.full(recordBytes)) await this.ahead.made;
+    // Removed while it waited: there is nothing to write to any more.
+    if (this.removed) return;
     const { segment, fd, header } = this.ready(recordBytes, batches[0]);
     const parts = header ? [header, ...records] : records;
     const length = recordBytes + (header?.length ?? 0);
@@ -248,6 +229,7 @@ export class JournalFile {
   }
 
   remove(): void {
+    this.removed = true;
     this.closeSegment();
     for (const segment of this.segments) this.removeSegment(segment);
     this.segments.length = 0;
@@ -277,7 +259,8 @@ export class JournalFile {
     if (bytes.header > 0) this.unwrittenHeader = undefined;
     segment.size += bytes.header;
     if (bytes.records > 0) segment.grew(bytes.records, stretch);
-    if (segment.size > this.segmentBytes * AHEAD_FROM && !this.ahead) this.makeAhead();
+    if (segment.size > this.segmentBytes * AHEAD_FROM && !this.ahead)
+      this.ahead = new NextFile(this.place.disk, this.nextSegment(0, 0));
     this.place.usage.add(bytes.header + bytes.records);
   }
 
@@ -285,20 +268,23 @@ export class JournalFile {
     incoming: number,
     stretch: Stretch,
   ): { segment: Segment; fd: number; header: Buffer | undefined } {
-    const current = this.segments.at(-1);
-    const full =
-      current !== undefined &&
-      current.endSeq >= current.firstSeq &&
-      current.size + incoming > this.segmentBytes;
     // While the next file is being made, this one takes a little more.
-    const nextIsComing = this.ahead !== undefined && this.ahead.fd === undefined;
-    if (this.fd === undefined || (full && !nextIsComing))
+    if (this.fd === undefined || (this.full(incoming) && this.ahead?.coming !== true))
       this.openSegment(stretch.firstSeq, stretch.firstOffset);
     this.makeRoom(incoming);
     const segment = this.segments.at(-1);
     const fd = this.fd;
     if (segment === undefined || fd === undefined) throw new Error('no segment is open');
     return { segment, fd, header: this.unwrittenHeader };
+  }
+
+  private full(incoming: number): boolean {
+    const current = this.segments.at(-1);
+    return (
+      current !== undefined &&
+      current.endSeq >= current.firstSeq &&
+      current.size + incoming > this.segmentBytes
+    );
   }
 
   /** Drops the oldest segments behind the head until the incoming bytes fit; never the one being written. */
@@ -315,7 +301,8 @@ export class JournalFile {
     let bytes = 0;
     const first = this.segments[0]?.number ?? 1;
     for (const [index, segment] of this.segments.entries()) {
-      bytes += segment.size;
+      // One that had to take a little more is no larger for that.
+      bytes += Math.min(segment.size, this.segmentBytes);
       if (bytes > this.limits.journalHeadBytes || segment.number !== first + index) return index;
     }
     return this.segments.length;

@@ -288,6 +288,29 @@ describe('the file of the next segment', () => {
     expect(names(other)).toEqual(['0001']);
   });
 
+  it('[J19] is waited for by a flood, and never made for a journal that was removed meanwhile', async () => {
+    const disk = new MemoryDisk();
+    const { journal, usage } = makeJournal({ disk, limits });
+    journal.append(started);
+    const make = disk.createSoon.bind(disk);
+    let go = (): void => undefined;
+    const held = new Promise<void>((resolve) => (go = resolve));
+    disk.createSoon = (path) => held.then(() => make(path));
+    for (let turn = 0; turn < 4; turn += 1) {
+      journal.output('merged', most);
+      journal.flush();
+      await Promise.resolve();
+    }
+    await new Promise(setImmediate);
+    expect(journal.segments().every(({ size }) => size <= 2 * 64 * 1024)).toBe(true);
+    journal.remove();
+    go();
+    await new Promise(setImmediate);
+    expect(names(disk)).toEqual([]);
+    expect(usage.bytes).toBe(0);
+    expect(disk.openFiles).toBe(0);
+  });
+
   it('[J19] whose making the disk refuses is made, and refused, when it is needed', async () => {
     const disk = new MemoryDisk();
     const { journal } = makeJournal({ disk, limits });

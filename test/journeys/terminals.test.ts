@@ -148,38 +148,45 @@ describeHosts((make) => {
     expect(env.completed).toBe(true);
   });
 
-  it('[TM12] where no marks are made a sentinel tells the end, between the output before and behind it', async () => {
-    const api = await make();
-    const id = await startProcess(api, {
-      argv: ['/bin/bash', '--norc', '--noprofile'],
-      streams: 'pty',
-      marks: true,
-      env: { PS1: '$ ' },
-      size: { cols: 40, rows: 24 },
-    });
-    expect((await api.get(OWNER, { id })).terminal).toEqual({ term: 'xterm-256color' });
-    const failing = await run(api, id, 'echo before; (exit 3)', { completion: 'sentinel' });
-    expect(failing).toMatchObject({ completed: true, completion: 'sentinel', exitCode: 3 });
-    const [kept, both] = await Promise.all([
-      run(api, id, 'echo kept=$?', { completion: 'sentinel' }),
-      run(api, id, 'echo two', { completion: 'sentinel' }),
-    ]);
-    expect([kept.exitCode, both.exitCode]).toEqual([0, 0]);
-    await run(api, id, 'exit', { completion: 'none' });
-    await waitFor(api, id, { kind: 'closed' });
-    const { events } = await pages(api, id);
-    const notes = events.flatMap((event) => (event.kind === 'note' ? [event] : []));
-    const ends = notes.filter(({ body }) => body['note'] === 'runEnd');
-    expect(ends).toHaveLength(3);
-    for (const end of ends) {
-      const started = events.find(({ seq }) => seq === end.body['startSeq']);
-      expect(started).toMatchObject({ kind: 'note', body: { note: 'run', run: end.body['run'] } });
-    }
-    const text = await outputText(api, id);
-    expect(text).toContain('kept=3');
-    expect(text).not.toContain('\x1b_');
-    expect(text).not.toContain('\\137');
-  });
+  // Where characters are bytes, bash wraps its line in another way.
+  it.each(['C', 'C.UTF-8'])(
+    '[TM12] where no marks are made a sentinel tells the end, between the output before and behind it (%s)',
+    async (locale) => {
+      const api = await make();
+      const id = await startProcess(api, {
+        argv: ['/bin/bash', '--norc', '--noprofile'],
+        streams: 'pty',
+        marks: true,
+        env: { PS1: '$ ', LC_ALL: locale },
+        size: { cols: 40, rows: 24 },
+      });
+      expect((await api.get(OWNER, { id })).terminal).toEqual({ term: 'xterm-256color' });
+      const failing = await run(api, id, 'echo before; (exit 3)', { completion: 'sentinel' });
+      expect(failing).toMatchObject({ completed: true, completion: 'sentinel', exitCode: 3 });
+      const [kept, both] = await Promise.all([
+        run(api, id, 'echo kept=$?', { completion: 'sentinel' }),
+        run(api, id, 'echo two', { completion: 'sentinel' }),
+      ]);
+      expect([kept.exitCode, both.exitCode]).toEqual([0, 0]);
+      await run(api, id, 'exit', { completion: 'none' });
+      await waitFor(api, id, { kind: 'closed' });
+      const { events } = await pages(api, id);
+      const notes = events.flatMap((event) => (event.kind === 'note' ? [event] : []));
+      const ends = notes.filter(({ body }) => body['note'] === 'runEnd');
+      expect(ends).toHaveLength(3);
+      for (const end of ends) {
+        const started = events.find(({ seq }) => seq === end.body['startSeq']);
+        expect(started).toMatchObject({
+          kind: 'note',
+          body: { note: 'run', run: end.body['run'] },
+        });
+      }
+      const text = await outputText(api, id);
+      expect(text).toContain('kept=3');
+      expect(text).not.toContain('\x1b_');
+      expect(text).not.toContain('\\137');
+    },
+  );
 
   it('[TM13] (D8) in a program that is no shell the end of a run is unknown, and nothing is made up', async () => {
     const api = await make();
