@@ -370,8 +370,8 @@ describe('endings', () => {
       message: `http/request failed: error sending request for url (${url}/silent)`,
     });
     expect(await ask(`${url}/stall`, { timeoutMs: 0 })).toMatchObject({ code: -32603 });
-    expect(await ask(`${url}/stall`, { timeoutMs: 30 })).toEqual(bodyProblem);
-    await ask(`${url}/stall`, { timeoutMs: 100, streamResponse: true, requestId: 's' });
+    expect(await ask(`${url}/stall`, { timeoutMs: 1500 })).toEqual(bodyProblem);
+    await ask(`${url}/stall`, { timeoutMs: 1500, streamResponse: true, requestId: 's' });
     const { params } = await ended(session, 's');
     expect(params).toEqual({
       requestId: 's',
