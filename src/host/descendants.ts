@@ -95,17 +95,22 @@ function* below(
   const roots = new Set(livingRoots);
   const line = ownChildren()
     .filter((pid) => !roots.has(pid))
-    .map((pid) => ({ pid, proven: false }));
+    .map((pid) => ({ pid, proven: false, ours: true }));
   if (family.reapedAtTicks === undefined) {
-    for (const pid of childrenOf(family.rootPid)) line.push({ pid, proven: true });
+    for (const pid of childrenOf(family.rootPid)) line.push({ pid, proven: true, ours: false });
   }
   for (let next = line.pop(); next; next = line.pop()) {
     const entry = readEntry(next.pid);
-    if (!isAlive(entry)) continue;
+    const membership = next.proven || !entry ? 'yes' : membershipOf(family, entry);
+    if (!isAlive(entry) || !isAlive(readEntry(next.pid))) {
+      // Whoever came from it is our own child now and not in this line. Its end is still to be told to us.
+      if (next.ours) yield { pid: next.pid, membership: 'unknown' };
+      continue;
+    }
     if (family.reapedAtTicks === undefined && entry.pid === family.rootPid) continue;
-    const membership = next.proven ? 'yes' : membershipOf(family, entry);
     yield { pid: entry.pid, membership };
-    for (const pid of childrenOf(entry.pid)) line.push({ pid, proven: membership === 'yes' });
+    const proven = membership === 'yes';
+    for (const pid of childrenOf(entry.pid)) line.push({ pid, proven, ours: false });
   }
 }
 
