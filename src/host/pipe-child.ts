@@ -94,7 +94,7 @@ class PipeChild implements Child {
         over: () => {
           this.streamEnded(output);
           // Most streams end because their process does.
-          if (this.open.size === 0) tools.reaper.look(this.pid);
+          if (this.open.size === 0) tools.reaper.reap(this.pid);
         },
       });
       this.open.add(output);

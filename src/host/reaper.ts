@@ -114,11 +114,6 @@ export class Reaper {
     );
   }
 
-  /** It seems to have ended: looked at now, before the signal that says so has come. */
-  look(pid: number): void {
-    this.reap(pid);
-  }
-
   /** Pids of children that have not ended, as far as is known. */
   pids(): readonly number[] {
     return [...this.children.keys()];
@@ -165,7 +160,8 @@ export class Reaper {
     return true;
   }
 
-  private reap(pid: number): void {
+  /** Looks whether it has ended; also for whoever has reason to believe so before the signal has come. */
+  reap(pid: number): void {
     const ended = this.children.get(pid);
     if (!ended) return;
     const status = this.wait(pid);

@@ -91,15 +91,6 @@ export class JournalFile {
     this.opened(segment, fd ?? this.place.disk.create(segment.path));
   }
 
-  /** Its number is not used again: the file may still be on its way into the folder, or out of it. */
-  private dropAhead(): void {
-    const { ahead } = this;
-    this.ahead = undefined;
-    if (!ahead || ahead.failed) return;
-    this.lastNumber = ahead.segment.number;
-    ahead.drop();
-  }
-
   /** The same in the background, for a journal that nobody uses yet. */
   async openSegmentSoon(firstSeq: number, firstOffset: number): Promise<void> {
     const segment = this.nextSegment(firstSeq, firstOffset);
@@ -108,7 +99,7 @@ export class JournalFile {
 
   /**
    * The same with the file of a journal that is over, which must be a first segment. Its opening record stays, before
-   * our own: a file that was once empty is written out by ext4 as soon as it is closed. False when it cannot be used;
+   * our own: a file that was cut to nothing is written out by ext4 as soon as it is closed. False when it cannot be used;
    * it may be cut short then.
    */
   reuse(old: Segment): boolean {
@@ -133,6 +124,15 @@ export class JournalFile {
       const left = fd;
       if (left !== undefined) tryTo(() => disk.close(left));
     }
+  }
+
+  /** Its number is not used again: the file may still be on its way into the folder, or out of it. */
+  private dropAhead(): void {
+    const { ahead } = this;
+    this.ahead = undefined;
+    if (!ahead || ahead.failed) return;
+    this.lastNumber = ahead.segment.number;
+    ahead.drop();
   }
 
   private nextSegment(firstSeq: number, firstOffset: number): Segment {

@@ -164,7 +164,7 @@ export class CodexConnection implements WireListener {
     }
     const found =
       this.methods && Object.hasOwn(this.methods, method) ? this.methods[method] : undefined;
-    // The peer's own sentence, which clients compare: nothing here is a stub.
+    // The peer's own sentence, which clients compare.
     if (!found)
       throw new RpcError(
         rpcCodes.unknownMethod,
