@@ -4,16 +4,16 @@
 import * as fs from 'node:fs';
 
 export interface Disk {
-  /** A new file for appending and reading, 0600; fails when it exists. */
+  /** A new file for writing and reading, 0600; fails when it exists. */
   create(path: string): number;
   /** The same in the background: on ext4, where files are removed all the time, it takes as long as to start a program. */
   createSoon(path: string): Promise<number>;
-  /** A file that exists, for appending and reading; undefined when it has another name too. */
-  openAppend(path: string): number | undefined;
+  /** A file that exists, for writing and reading; undefined when it has another name too. */
+  openWrite(path: string): number | undefined;
   openRead(path: string): number;
   /** Returns how much was taken, which on a full disk can be less than asked, without an error. */
-  writeSync(fd: number, bytes: Buffer): number;
-  write(fd: number, parts: readonly Buffer[]): Promise<number>;
+  writeSync(fd: number, parts: readonly Buffer[], position: number): number;
+  write(fd: number, parts: readonly Buffer[], position: number): Promise<number>;
   read(fd: number, into: Buffer, position: number): Promise<number>;
   readSync(fd: number, into: Buffer, position: number): number;
   truncate(fd: number, size: number): void;
@@ -23,13 +23,14 @@ export interface Disk {
   sync(fd: number): Promise<void>;
   close(fd: number): void;
   rename(from: string, to: string): void;
+  renameSoon(from: string, to: string): Promise<void>;
   remove(path: string): void;
   /** In the background: to free a segment takes the kernel a third of a millisecond. */
   removeSoon(path: string): void;
 }
 
-const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
-const NEW_FILE = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW;
+const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
+const NEW_FILE = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
 
 export const systemDisk: Disk = {
   create: (path) => fs.openSync(path, NEW_FILE, 0o600),
@@ -38,21 +39,25 @@ export const systemDisk: Disk = {
       fs.open(path, NEW_FILE, 0o600, (error, fd) => (error ? reject(error) : resolve(fd)));
     });
   },
-  openAppend(path) {
-    const fd = fs.openSync(path, O_RDWR | O_APPEND | O_NOFOLLOW);
+  openWrite(path) {
+    const fd = fs.openSync(path, O_RDWR | O_NOFOLLOW);
     if (fs.fstatSync(fd).nlink === 1) return fd;
     fs.closeSync(fd);
     return undefined;
   },
   openRead: (path) => fs.openSync(path, fs.constants.O_RDONLY | O_NOFOLLOW),
-  writeSync: (fd, bytes) => fs.writeSync(fd, bytes),
-  write(fd, parts) {
+  writeSync(fd, parts, position) {
+    const [only] = parts;
+    if (parts.length === 1 && only) return fs.writeSync(fd, only, 0, only.length, position);
+    return fs.writevSync(fd, parts, position);
+  },
+  write(fd, parts, position) {
     return new Promise((resolve, reject) => {
       const done = (error: Error | null, written: number): void =>
         error ? reject(error) : resolve(written);
       const [only] = parts;
-      if (parts.length === 1 && only) fs.write(fd, only, done);
-      else fs.writev(fd, parts as Buffer[], done);
+      if (parts.length === 1 && only) fs.write(fd, only, 0, only.length, position, done);
+      else fs.writev(fd, parts as Buffer[], position, done);
     });
   },
   read(fd, into, position) {
@@ -79,6 +84,11 @@ export const systemDisk: Disk = {
   },
   close: (fd) => fs.closeSync(fd),
   rename: (from, to) => fs.renameSync(from, to),
+  renameSoon(from, to) {
+    return new Promise((resolve, reject) => {
+      fs.rename(from, to, (error) => (error ? reject(error) : resolve()));
+    });
+  },
   remove(path) {
     try {
       fs.unlinkSync(path);

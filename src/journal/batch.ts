@@ -13,6 +13,8 @@ export class Batch {
   used = 0;
   /** Stands for events that were dropped: a single gap record. */
   readonly gap: boolean;
+  /** Nothing may come behind it. */
+  final = false;
   private readonly capacity: number;
   /** Where the event that still takes output begins, or -1. */
   private openAt = -1;
@@ -53,6 +55,7 @@ export class Batch {
   addFooter(footer: Buffer): void {
     footer.copy(this.buffer, this.used);
     this.used += footer.length;
+    this.final = true;
   }
 
   /** Begins an output event; `extend` gives it its bytes. */

@@ -6,6 +6,7 @@ import type { Disk } from '../base/disk.ts';
 import { checkRecord, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
 import type { DiskUsage } from './disk-usage.ts';
 import { NextFile } from './next-file.ts';
+import { SegmentFile } from './segment-file.ts';
 import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
@@ -27,6 +28,8 @@ export interface Stretch {
   readonly firstOffset: number;
   readonly endSeq: number;
   readonly endOffset: number;
+  /** Nothing comes behind it: the file has to end with it. */
+  readonly final?: boolean;
 }
 
 /** Records that are written together with others, and where each part begins is to be found again. */
@@ -52,9 +55,8 @@ export class JournalFile {
   private readonly place: JournalPlace;
   private readonly limits: FileLimits;
   private readonly wallMs: () => number;
-  private fd: number | undefined;
-  /** The opening record of the newest segment, until something is written behind it. */
-  private unwrittenHeader: Buffer | undefined;
+  /** Of the newest segment. */
+  private current: SegmentFile | undefined;
   private lastNumber = 0;
   private removed = false;
   private ahead: NextFile | undefined;
@@ -75,7 +77,8 @@ export class JournalFile {
   }
 
   get bytesOnDisk(): number {
-    return this.segments.reduce((sum, segment) => sum + segment.size, 0);
+    const kept = this.segments.reduce((sum, segment) => sum + segment.size, 0);
+    return kept + (this.current?.leftBytes ?? 0) + (this.ahead?.bytes ?? 0);
   }
 
   ranges(): SegmentRange[] {
@@ -107,13 +110,12 @@ export class JournalFile {
     const segment = this.nextSegment(1, 0);
     let fd: number | undefined;
     try {
-      fd = disk.openAppend(old.path);
+      fd = disk.openWrite(old.path);
       const kept = fd === undefined ? 0 : openingBytes(disk, fd);
       if (fd === undefined || kept === 0) return false;
       disk.truncate(fd, kept);
       disk.rename(old.path, segment.path);
       segment.size = kept;
-      this.place.usage.add(kept);
       this.opened(segment, fd);
       fd = undefined;
       return true;
@@ -144,10 +146,12 @@ export class JournalFile {
   }
 
   private opened(segment: Segment, fd: number): void {
-    this.fd = fd;
+    const { disk, id } = this.place;
+    const header = segmentHeader(id, segment.range(), this.wallMs());
+    this.current = new SegmentFile(disk, { segment, fd, header });
     this.lastNumber = segment.number;
-    this.unwrittenHeader = segmentHeader(this.place.id, segment.range(), this.wallMs());
     this.segments.push(segment);
+    this.counted(this.current);
   }
 
   /** Shows whether the disk takes anything, by writing the opening record now. */
@@ -162,14 +166,16 @@ export class JournalFile {
   }
 
   appendSync(bytes: Buffer, stretch: Stretch): void {
-    const { segment, fd, header } = this.ready(bytes.length, stretch);
+    const file = this.ready(bytes.length, stretch);
     try {
-      writeWhole(this.place.disk, fd, header ? Buffer.concat([header, bytes]) : bytes);
+      if (stretch.final === true) this.cut(file);
+      file.writeSync(bytes);
     } catch (error) {
-      this.undo(segment, fd);
+      this.undo(file);
       throw error;
     }
-    this.grew(segment, { header: header?.length ?? 0, records: bytes.length }, stretch);
+    if (bytes.length > 0) file.segment.grew(bytes.length, stretch);
+    this.grew(file);
   }
 
   async append(batches: readonly [Part, ...Part[]]): Promise<void> {
@@ -178,37 +184,27 @@ export class JournalFile {
     if (this.ahead && this.full(recordBytes)) await this.ahead.made;
     // Removed while it waited: there is nothing to write to any more.
     if (this.removed) return;
-    const { segment, fd, header } = this.ready(recordBytes, batches[0]);
-    const parts = header ? [header, ...records] : records;
-    const length = recordBytes + (header?.length ?? 0);
+    const file = this.ready(recordBytes, batches[0]);
     try {
-      let written = await this.place.disk.write(fd, parts);
-      // A short write is no error to Node: what follows either fits after all or says why not.
-      while (written < length) {
-        const rest = Buffer.concat(parts).subarray(written);
-        const more = await this.place.disk.write(fd, [rest]);
-        if (more === 0) throw new Error('the disk takes no more bytes');
-        written += more;
-      }
+      if (batches.at(-1)?.final === true) this.cut(file);
+      await file.write(records);
     } catch (error) {
-      this.undo(segment, fd);
+      this.undo(file);
       throw error;
     }
-    let headerBytes = header?.length ?? 0;
-    for (const [index, batch] of batches.entries()) {
-      this.grew(segment, { header: headerBytes, records: records[index]?.length ?? 0 }, batch);
-      headerBytes = 0;
-    }
+    for (const [index, batch] of batches.entries())
+      file.segment.grew(records[index]?.length ?? 0, batch);
+    this.grew(file);
   }
 
   /** Makes what has been written survive a loss of power. After a failure the file is not trusted again. */
   sync(): Promise<void> {
-    if (this.fd === undefined) return Promise.resolve();
-    const fd = this.fd;
+    const file = this.current;
+    if (file === undefined) return Promise.resolve();
     this.syncing ??= this.place.disk
-      .sync(fd)
+      .sync(file.fd)
       .catch((error: unknown) => {
-        if (this.fd === fd) this.closeSegment();
+        if (this.current === file) this.closeSegment();
         throw error;
       })
       .finally(() => {
@@ -218,12 +214,12 @@ export class JournalFile {
   }
 
   closeSegment(): void {
-    this.unwrittenHeader = undefined;
     this.dropAhead();
-    const fd = this.fd;
-    if (fd === undefined) return;
-    this.fd = undefined;
-    const close = (): void => tryTo(() => this.place.disk.close(fd));
+    const { current } = this;
+    if (current === undefined) return;
+    if (current.leftBytes > 0) tryTo(() => this.cut(current));
+    this.current = undefined;
+    const close = (): void => tryTo(() => this.place.disk.close(current.fd));
     if (this.syncing) void this.syncing.then(close, close);
     else close();
   }
@@ -237,13 +233,18 @@ export class JournalFile {
 
   /** Drops one more segment from the middle; answers the bytes gained, 0 when there is none to drop. */
   shrink(): number {
+    const dropped = this.dropOldest();
+    if (dropped) this.place.disk.removeSoon(dropped.path);
+    return dropped?.size ?? 0;
+  }
+
+  /** The oldest behind the head is none of ours any more; never the one being written. */
+  private dropOldest(): Segment | undefined {
     const index = this.headSegments();
-    if (this.segments.length - 1 <= index) return 0;
+    if (this.segments.length - 1 <= index) return undefined;
     const [dropped] = this.segments.splice(index, 1);
-    if (dropped === undefined) return 0;
-    this.place.usage.add(-dropped.size);
-    this.place.disk.removeSoon(dropped.path);
-    return dropped.size;
+    this.place.usage.add(-(dropped?.size ?? 0));
+    return dropped;
   }
 
   private removeSegment(segment: Segment): void {
@@ -251,31 +252,43 @@ export class JournalFile {
     this.place.disk.removeSoon(segment.path);
   }
 
-  private grew(
-    segment: Segment,
-    bytes: { header: number; records: number },
-    stretch: Stretch,
-  ): void {
-    if (bytes.header > 0) this.unwrittenHeader = undefined;
-    segment.size += bytes.header;
-    if (bytes.records > 0) segment.grew(bytes.records, stretch);
-    if (segment.size > this.segmentBytes * AHEAD_FROM && !this.ahead)
-      this.ahead = new NextFile(this.place.disk, this.nextSegment(0, 0));
-    this.place.usage.add(bytes.header + bytes.records);
+  private grew(file: SegmentFile): void {
+    this.counted(file);
+    if (file.segment.size > this.segmentBytes * AHEAD_FROM) this.ahead ??= this.nextFile();
   }
 
-  private ready(
-    incoming: number,
-    stretch: Stretch,
-  ): { segment: Segment; fd: number; header: Buffer | undefined } {
+  /** What it occupies now, in place of what it did. */
+  private counted(file: SegmentFile): void {
+    const { occupies } = file;
+    this.place.usage.add(occupies - file.counted);
+    file.counted = occupies;
+  }
+
+  /** Nothing stands behind its records any more. */
+  private cut(file: SegmentFile): void {
+    try {
+      file.cut();
+    } finally {
+      this.counted(file);
+    }
+  }
+
+  /** The oldest gives its file when it has to be dropped for the next one, unless somebody is reading it. */
+  private nextFile(): NextFile {
+    const old = this.segments[this.headSegments()];
+    const room = this.limits.journalBytes - this.bytesOnDisk;
+    const reused = room < this.segmentBytes && old?.reading === 0 ? this.dropOldest() : undefined;
+    return new NextFile(this.place.disk, this.nextSegment(0, 0), reused);
+  }
+
+  private ready(incoming: number, stretch: Stretch): SegmentFile {
     // While the next file is being made, this one takes a little more.
-    if (this.fd === undefined || (this.full(incoming) && this.ahead?.coming !== true))
+    if (!this.current || (this.full(incoming) && this.ahead?.coming !== true))
       this.openSegment(stretch.firstSeq, stretch.firstOffset);
-    this.makeRoom(incoming);
-    const segment = this.segments.at(-1);
-    const fd = this.fd;
-    if (segment === undefined || fd === undefined) throw new Error('no segment is open');
-    return { segment, fd, header: this.unwrittenHeader };
+    const file = this.current;
+    if (file === undefined) throw new Error('no segment is open');
+    this.makeRoom(Math.max(0, incoming - file.leftBytes));
+    return file;
   }
 
   private full(incoming: number): boolean {
@@ -309,8 +322,9 @@ export class JournalFile {
   }
 
   /** After a failed write: cut what it may have left, and write no more into this file. */
-  private undo(segment: Segment, fd: number): void {
-    tryTo(() => this.place.disk.truncate(fd, segment.size));
+  private undo(file: SegmentFile): void {
+    const { segment } = file;
+    tryTo(() => this.cut(file));
     this.closeSegment();
     if (segment.endSeq >= segment.firstSeq) return;
     this.segments.splice(this.segments.indexOf(segment), 1);
@@ -324,14 +338,6 @@ function openingBytes(disk: Disk, fd: number): number {
   const record = start.subarray(0, disk.readSync(fd, start, 0));
   const check = checkRecord(record, 0);
   return check.kind === 'good' && readHeader(record, 0).kind === SEGMENT_KIND ? check.bytes : 0;
-}
-
-function writeWhole(disk: Disk, fd: number, bytes: Buffer): void {
-  for (let written = 0; written < bytes.length;) {
-    const more = disk.writeSync(fd, bytes.subarray(written));
-    if (more === 0) throw new Error('the disk takes no more bytes');
-    written += more;
-  }
 }
 
 /** For clean-up on a disk that is already failing: what fails here is found and cut when the journal is next opened. */

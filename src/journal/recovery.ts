@@ -19,6 +19,7 @@ import {
 import type { RecordHeader } from '../protocol/record.ts';
 import { FOOTER_BYTES, FOOTER_MAGIC } from './journal.ts';
 import { nextGoodRecord } from './reader.ts';
+import { END_MARK } from './segment-file.ts';
 import { parseSegmentName, Segment, type SegmentRange } from './segment.ts';
 
 export interface FinishedJournal {
@@ -84,13 +85,13 @@ export function openJournal(location: JournalLocation): FoundJournal {
   return (used !== location && openFinished(used)) || openUnfinished(used);
 }
 
-/** A killed keeper may have made the file of a segment that it never began; such a one is removed. */
+/** A killed keeper may have made the file of a segment ready that it never began; such a one is removed. */
 function withoutFilesMadeAhead(location: JournalLocation): JournalLocation {
   const { disk, folder, id, numbers } = location;
   const [last, ...before] = numbers.toReversed();
   if (last === undefined || before.length === 0) return location;
   const { path } = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number: last });
-  if (sizeOf(disk, path) > 0) return location;
+  if (openingOf(readStart(disk, path), { id, number: last })) return location;
   try {
     disk.remove(path);
   } catch {
@@ -99,12 +100,35 @@ function withoutFilesMadeAhead(location: JournalLocation): JournalLocation {
   return { ...location, numbers: before.toReversed() };
 }
 
-function sizeOf(disk: Disk, path: string): number {
+/** More than two opening records have. */
+const START_BYTES = 1024;
+
+function readStart(disk: Disk, path: string): Buffer {
   const fd = disk.openRead(path);
   try {
-    return disk.size(fd);
+    const start = Buffer.alloc(START_BYTES);
+    return start.subarray(0, disk.readSync(fd, start, 0));
   } finally {
     disk.close(fd);
+  }
+}
+
+/**
+ * The record that opens this segment, perhaps after one of a journal that had the file before, and where it ends.
+ * Undefined for a file that was not begun as this segment.
+ */
+function openingOf(
+  bytes: Buffer,
+  own: { id: string; number: number },
+): (RecordHeader & { end: number }) | undefined {
+  for (let at = 0; ;) {
+    const check = checkRecord(bytes, at);
+    if (check.kind !== 'good') return undefined;
+    const header = readHeader(bytes, at);
+    if (header.kind !== SEGMENT_KIND) return undefined;
+    const opens = JSON.parse(payloadOf(bytes, at, check.bytes).toString('utf8')) as typeof own;
+    at += check.bytes;
+    if (opens.id === own.id && opens.number === own.number) return { ...header, end: at };
   }
 }
 
@@ -187,10 +211,10 @@ function openUnfinished(location: JournalLocation): UnfinishedJournal | EmptyJou
     const segment = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number });
     files.push(segment);
     const bytes = readWhole(disk, segment.path);
-    const scan = scanSegment(bytes, told);
+    const scan = scanSegment(bytes, { id, number }, told);
     const isLast = number === numbers.at(-1);
-    if (isLast && scan.goodBytes < bytes.length) {
-      tornBytes = bytes.length - scan.goodBytes;
+    if (isLast && scan.range && scan.goodBytes < bytes.length) {
+      if (!endsThere(bytes, scan.goodBytes)) tornBytes = bytes.length - scan.goodBytes;
       disk.cut(segment.path, scan.goodBytes);
     }
     if (scan.range === undefined) continue;
@@ -220,33 +244,35 @@ interface Scan {
   readonly range: Omit<SegmentRange, 'number' | 'size'> | undefined;
 }
 
-/** Walks a whole segment. A file without its opening record holds nothing. Damage in the middle is stepped over; what follows the last good record is not good bytes. */
-function scanSegment(bytes: Buffer, told: Told): Scan {
-  let at = 0;
-  let goodBytes = 0;
-  let range:
-    | { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number }
-    | undefined;
-  for (;;) {
+/** What stands behind the records is of the file's earlier use, and no unfinished write. */
+function endsThere(bytes: Buffer, at: number): boolean {
+  const mark = bytes.subarray(at, at + END_MARK.length);
+  return mark.equals(END_MARK.subarray(0, mark.length));
+}
+
+/**
+ * Walks a whole segment. A file without its opening record holds nothing. Damage in the middle is stepped over; what
+ * follows the last good record is not good bytes, nor are records with numbers that were already had.
+ */
+function scanSegment(bytes: Buffer, own: { id: string; number: number }, told: Told): Scan {
+  const opening = openingOf(bytes, own);
+  if (!opening) return { goodBytes: 0, range: undefined };
+  const { seq: firstSeq, offset: firstOffset } = opening;
+  const range = { firstSeq, firstOffset, endSeq: firstSeq - 1, endOffset: firstOffset };
+  let goodBytes = opening.end;
+  for (let at = goodBytes; ;) {
     const check = checkRecord(bytes, at);
-    if (check.kind !== 'good') {
-      const next =
-        range && nextGoodRecord(bytes, at, { seq: range.endSeq + 1, offset: range.endOffset });
+    const header = check.kind === 'good' ? readHeader(bytes, at) : undefined;
+    if (check.kind !== 'good' || !header || header.seq <= range.endSeq) {
+      const next = nextGoodRecord(bytes, at, { seq: range.endSeq + 1, offset: range.endOffset });
       if (next === undefined) return { goodBytes, range };
       at = next;
       continue;
     }
-    const header = readHeader(bytes, at);
     const payload = payloadOf(bytes, at, check.bytes);
-    const { seq, offset } = header;
-    const isHeader = header.kind === SEGMENT_KIND;
-    if (range === undefined && !isHeader) return { goodBytes, range };
-    range ??= { firstSeq: seq, firstOffset: offset, endSeq: seq - 1, endOffset: offset };
-    if (!isHeader) {
-      range.endSeq = seq;
-      range.endOffset = offset + outputBytesOf(header, payload);
-      note(header, payload, told);
-    }
+    range.endSeq = header.seq;
+    range.endOffset = header.offset + outputBytesOf(header, payload);
+    note(header, payload, told);
     at += check.bytes;
     goodBytes = at;
   }

@@ -27,7 +27,7 @@ export class MemoryDisk implements Disk {
     return this.create(path);
   }
 
-  openAppend(path: string): number {
+  openWrite(path: string): number {
     if (this.failure !== undefined) throw errno(this.failure);
     return this.openRead(path);
   }
@@ -39,6 +39,10 @@ export class MemoryDisk implements Disk {
     this.files.set(to, file);
   }
 
+  async renameSoon(from: string, to: string): Promise<void> {
+    this.rename(from, to);
+  }
+
   openRead(path: string): number {
     const file = this.files.get(path);
     if (!file) throw errno('ENOENT');
@@ -47,18 +51,25 @@ export class MemoryDisk implements Disk {
     return this.lastFd;
   }
 
-  writeSync(fd: number, bytes: Buffer): number {
+  /** What is overwritten needs no room. */
+  writeSync(fd: number, parts: readonly Buffer[], position: number): number {
     if (this.failure !== undefined) throw errno(this.failure);
-    const taken = Math.min(bytes.length, this.room);
-    if (taken === 0 && bytes.length > 0) throw errno('ENOSPC');
+    const bytes = Buffer.concat(parts);
     const { file } = this.at(fd);
-    file.bytes = Buffer.concat([file.bytes, bytes.subarray(0, taken)]);
-    this.room -= taken;
+    const taken = Math.min(bytes.length, this.room + file.bytes.length - position);
+    if (taken === 0 && bytes.length > 0) throw errno('ENOSPC');
+    const before = file.bytes.length;
+    file.bytes = Buffer.concat([
+      file.bytes.subarray(0, position),
+      bytes.subarray(0, taken),
+      file.bytes.subarray(position + taken),
+    ]);
+    this.room -= file.bytes.length - before;
     return taken;
   }
 
-  async write(fd: number, parts: readonly Buffer[]): Promise<number> {
-    return this.writeSync(fd, Buffer.concat(parts));
+  async write(fd: number, parts: readonly Buffer[], position: number): Promise<number> {
+    return this.writeSync(fd, parts, position);
   }
 
   async read(fd: number, into: Buffer, position: number): Promise<number> {
@@ -71,6 +82,7 @@ export class MemoryDisk implements Disk {
 
   truncate(fd: number, size: number): void {
     const { file } = this.at(fd);
+    this.room += file.bytes.length - size;
     file.bytes = file.bytes.subarray(0, size);
   }
 

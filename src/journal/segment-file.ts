@@ -1,0 +1,90 @@
+// The file of the segment that is being written. It may have served before: what is left of its former records stands
+// behind the new ones, parted from them by an end mark, until it is overwritten or cut.
+
+import type { Disk } from '../base/disk.ts';
+import type { Segment } from './segment.ts';
+
+/** No record, for one has a sum. The next write begins where it stands. */
+export const END_MARK = Buffer.alloc(8);
+
+export class SegmentFile {
+  readonly segment: Segment;
+  readonly fd: number;
+  /** What the usage of the disk was told of it. */
+  counted = 0;
+  private readonly disk: Disk;
+  /** The opening record, until something is written behind it. */
+  private header: Buffer | undefined;
+  private fileBytes: number;
+
+  constructor(disk: Disk, file: { segment: Segment; fd: number; header: Buffer }) {
+    this.disk = disk;
+    this.segment = file.segment;
+    this.fd = file.fd;
+    this.header = file.header;
+    this.fileBytes = disk.size(file.fd);
+  }
+
+  get occupies(): number {
+    return Math.max(this.fileBytes, this.segment.size);
+  }
+
+  /** What stands behind its records. */
+  get leftBytes(): number {
+    return this.occupies - this.segment.size;
+  }
+
+  writeSync(records: Buffer): void {
+    const parts = this.framed([records]);
+    const wanted = this.headerBytes + records.length;
+    let written = this.disk.writeSync(this.fd, parts, this.segment.size);
+    while (written < wanted) {
+      const rest = Buffer.concat(parts).subarray(written);
+      written += some(this.disk.writeSync(this.fd, [rest], this.segment.size + written));
+    }
+    this.wrote(wanted);
+  }
+
+  async write(records: readonly Buffer[]): Promise<void> {
+    const parts = this.framed(records);
+    const wanted = this.headerBytes + bytesOf(records);
+    let written = await this.disk.write(this.fd, parts, this.segment.size);
+    // A short write is no error to Node: what follows either fits after all or says why not.
+    while (written < wanted) {
+      const rest = Buffer.concat(parts).subarray(written);
+      written += some(await this.disk.write(this.fd, [rest], this.segment.size + written));
+    }
+    this.wrote(wanted);
+  }
+
+  /** Nothing stands behind its records afterwards, nor what a failed write may have left there. */
+  cut(): void {
+    this.fileBytes = this.segment.size;
+    this.disk.truncate(this.fd, this.segment.size);
+  }
+
+  private get headerBytes(): number {
+    return this.header?.length ?? 0;
+  }
+
+  private framed(records: readonly Buffer[]): readonly Buffer[] {
+    const parts = this.header ? [this.header, ...records] : records;
+    const behind = this.leftBytes - bytesOf(parts);
+    return behind > 0 ? [...parts, END_MARK.subarray(0, behind)] : parts;
+  }
+
+  private wrote(bytes: number): void {
+    this.fileBytes = Math.max(this.fileBytes, this.segment.size + bytes);
+    this.segment.size += this.headerBytes;
+    this.header = undefined;
+  }
+}
+
+function bytesOf(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, part) => sum + part.length, 0);
+}
+
+function some(written: number): number {
+  if (written === 0) throw new Error('the disk takes no more bytes');
+  return written;
+}
