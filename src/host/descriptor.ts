@@ -32,7 +32,7 @@ let largePipes = 0;
 interface Reading {
   /** The bytes are only lent. */
   readonly received: (bytes: Buffer) => void;
-  /** Called once, when nothing more comes. */
+  /** Called once, when nothing more comes. The descriptor closes itself afterwards. */
   readonly over: () => void;
 }
 
@@ -161,11 +161,12 @@ export class Descriptor {
     if (this.large) largePipes += 1;
   }
 
+  /** Closed when whoever waits for this end has been told. */
   private over(): void {
     const { reading } = this;
     this.reading = undefined;
-    this.watch();
     reading?.over();
+    setImmediate(() => this.close());
   }
 
   /** Writes what the kernel takes of what waits. */

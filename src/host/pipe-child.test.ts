@@ -128,6 +128,8 @@ describe('descriptors', () => {
       if (run % 2 === 0) process.kill(-child.pid, 'SIGKILL');
     }
     await turnsUntil(() => nursery.reaper.pids().length === 0);
+    // An output that has ended is closed when the turn is over in which that was told.
+    await new Promise(setImmediate);
     expect(openDescriptors()).toEqual(before);
   });
 

@@ -137,11 +137,13 @@ class PipeChild implements Child {
   rootEnded(status: ExitStatus): void {
     const finished = [...this.open].filter((output) => output.drain());
     this.listener?.exited(status);
-    for (const output of finished) this.streamEnded(output);
+    for (const output of finished) {
+      this.streamEnded(output);
+      output.close();
+    }
   }
 
   private streamEnded(output: Descriptor): void {
-    output.close();
     if (this.open.delete(output) && this.open.size === 0) this.listener?.ended();
   }
 }

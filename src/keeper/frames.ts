@@ -14,7 +14,7 @@ interface BytesReference {
   readonly $bytes: readonly [number, number];
 }
 
-export function encodeFrame(message: unknown): Buffer[] {
+export function encodeFrame(message: unknown): [Buffer, ...Buffer[]] {
   const attachments: Uint8Array[] = [];
   const text = JSON.stringify(holdsBytes(message) ? detach(message, attachments) : message);
   const attached = attachments.reduce((sum, bytes) => sum + bytes.length, 0);

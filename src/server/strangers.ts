@@ -13,7 +13,7 @@ export interface StrangerLimits {
   readonly most: number;
 }
 
-const defaults: StrangerLimits = { few: 256, patienceMs: 1000, most: 4096 };
+const defaults: StrangerLimits = { few: 256, patienceMs: 1000, most: 8192 };
 
 export class Strangers {
   private readonly limits: StrangerLimits;
