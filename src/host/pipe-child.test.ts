@@ -116,7 +116,9 @@ describe('descriptors', () => {
     },
   );
 
+  // An output that has ended is closed when the turn is over in which that was told.
   test('[P15] a released or finished child leaves no descriptor behind', async () => {
+    await new Promise(setImmediate);
     const before = openDescriptors();
     for (let run = 0; run < 20; run += 1) {
       const { child, recorder } = await pipe('cat', { streams: 'separate', stdin: 'pipe' });
@@ -128,7 +130,6 @@ describe('descriptors', () => {
       if (run % 2 === 0) process.kill(-child.pid, 'SIGKILL');
     }
     await turnsUntil(() => nursery.reaper.pids().length === 0);
-    // An output that has ended is closed when the turn is over in which that was told.
     await new Promise(setImmediate);
     expect(openDescriptors()).toEqual(before);
   });
