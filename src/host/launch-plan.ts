@@ -3,7 +3,6 @@
 
 import { accessSync, constants, statSync, type Stats } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
-import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import type { LaunchPlan, TerminalFacts } from '../protocol/process.ts';
@@ -17,6 +16,7 @@ import {
   type Variables,
 } from './environment.ts';
 import type { ShellMarks } from './shell-marks.ts';
+import { directoryProblem } from './spawn-error.ts';
 
 export interface Surroundings {
   readonly env: Variables;
@@ -64,7 +64,7 @@ export function launchPlan(
   const file =
     spec.command !== undefined && SHELL_FOLDER.test(path)
       ? SHELL
-      : findProgram(argv[0] ?? '', cwd, path);
+      : findProgram(argv[0] ?? '', usable(cwd), path);
   const marked =
     streams === 'pty' && spec.marks === true ? surroundings.shells?.apply(argv, env) : undefined;
   return {
@@ -96,33 +96,15 @@ function terminalFacts(
 }
 
 function workingDirectory(wanted: string | undefined, surroundings: Surroundings): string {
-  // Our own was good when we began; if it is gone, the start says so.
   if (wanted === undefined) return surroundings.cwd;
-  const path = resolve(surroundings.cwd, expandHome(wanted, surroundings.home));
-  try {
-    if (!statSync(path).isDirectory()) {
-      throw new HoldfastError(
-        'cwd_not_usable',
-        `The working directory ${path} is not a directory.`,
-        { cwd: path },
-      );
-    }
-    accessSync(path, constants.X_OK);
-  } catch (error) {
-    if (error instanceof HoldfastError) throw error;
-    const errno = errnoOf(error);
-    if (errno === 'ENOENT') {
-      throw new HoldfastError('cwd_not_found', `The working directory ${path} does not exist.`, {
-        cwd: path,
-      });
-    }
-    throw new HoldfastError(
-      'cwd_not_usable',
-      `The working directory ${path} cannot be entered: ${errno}.`,
-      { cwd: path },
-    );
-  }
-  return path;
+  return resolve(surroundings.cwd, expandHome(wanted, surroundings.home));
+}
+
+/** Told before a program that is looked for there and not found. The shell is not: its start tells. */
+function usable(cwd: string): string {
+  const problem = directoryProblem(cwd);
+  if (problem) throw problem;
+  return cwd;
 }
 
 function expandHome(path: string, home: string): string {

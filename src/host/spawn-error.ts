@@ -71,19 +71,26 @@ export function spawnError(errno: string, plan: LaunchPlan): HoldfastError {
 }
 
 function directoryError(errno: string, cwd: string): HoldfastError | undefined {
-  if (!['ENOENT', 'EACCES', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(errno)) return undefined;
+  const perhaps = ['ENOENT', 'EACCES', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(errno);
+  return perhaps ? directoryProblem(cwd) : undefined;
+}
+
+/** Why a program cannot begin in this directory. */
+export function directoryProblem(cwd: string): HoldfastError | undefined {
   try {
     if (!statSync(cwd).isDirectory()) {
-      return new HoldfastError('cwd_not_usable', `${cwd} is not a directory`, { cwd });
+      const message = `The working directory ${cwd} is not a directory.`;
+      return new HoldfastError('cwd_not_usable', message, { cwd });
     }
     accessSync(cwd, constants.X_OK);
     return undefined;
   } catch (error) {
     const reason = errnoOf(error) ?? 'unknown';
     if (reason === 'ENOENT') {
-      return new HoldfastError('cwd_not_found', `the directory ${cwd} does not exist`, { cwd });
+      const message = `The working directory ${cwd} does not exist.`;
+      return new HoldfastError('cwd_not_found', message, { cwd });
     }
-    const message = `the directory ${cwd} cannot be entered (${reason})`;
+    const message = `The working directory ${cwd} cannot be entered: ${reason}.`;
     return new HoldfastError('cwd_not_usable', message, { cwd, errno: reason });
   }
 }

@@ -37,8 +37,11 @@ export interface StartAnswer {
   readonly attached: boolean;
 }
 
+/** Made when it is needed: for most starts that is when the child is running already. */
+type Fingerprint = () => string;
+
 interface PendingStart {
-  readonly fingerprint: string;
+  readonly fingerprint: Fingerprint;
   readonly done: Promise<HeldProcess>;
 }
 
@@ -64,15 +67,16 @@ export class Starter {
     const claim = claimOf(owner, spec);
     // An id that the host gives is never asked for again by a start.
     if (claim === undefined)
-      return { process: await this.launch(owner, spec, ''), attached: false };
-    const fingerprint = fingerprintOf(spec, this.options.fingerprintKey);
+      return { process: await this.launch(owner, spec, () => ''), attached: false };
+    let made: string | undefined;
+    const fingerprint = (): string => (made ??= fingerprintOf(spec, this.options.fingerprintKey));
     for (;;) {
       const known = this.known(owner, spec, fingerprint);
       if (known) return { process: known, attached: true };
       const pending = this.pending.get(claim);
       if (pending === undefined)
         return { process: await this.launchAs(claim, owner, spec, fingerprint), attached: false };
-      if (pending.fingerprint !== fingerprint) throw conflict(spec);
+      if (pending.fingerprint() !== fingerprint()) throw conflict(spec);
       // When the first start fails its claim is free again, and this one takes its place.
       await pending.done.catch(() => undefined);
     }
@@ -83,12 +87,12 @@ export class Starter {
     return this.pending.get(claimOf(owner, { id }) ?? '')?.done;
   }
 
-  private known(owner: Owner, spec: StartSpec, fingerprint: string): HeldProcess | undefined {
+  private known(owner: Owner, spec: StartSpec, fingerprint: Fingerprint): HeldProcess | undefined {
     const { registry } = this.options;
     const byKey = spec.key === undefined ? undefined : registry.byKey(owner, spec.key);
     const byId = spec.id === undefined ? undefined : registry.byId(owner, spec.id);
     const found = byKey ?? byId;
-    if (found && (found.facts.fingerprint !== fingerprint || (byKey && byId && byKey !== byId)))
+    if (found && (found.facts.fingerprint !== fingerprint() || (byKey && byId && byKey !== byId)))
       throw conflict(spec);
     return found;
   }
@@ -97,7 +101,7 @@ export class Starter {
     claim: string,
     owner: Owner,
     spec: StartSpec,
-    fingerprint: string,
+    fingerprint: Fingerprint,
   ): Promise<HeldProcess> {
     const done = this.launch(owner, spec, fingerprint);
     this.pending.set(claim, { fingerprint, done });
@@ -108,9 +112,14 @@ export class Starter {
     }
   }
 
-  private async launch(owner: Owner, spec: StartSpec, fingerprint: string): Promise<HeldProcess> {
+  private async launch(
+    owner: Owner,
+    spec: StartSpec,
+    fingerprint: Fingerprint,
+  ): Promise<HeldProcess> {
     const { registry, limits } = this.options;
-    await this.gate.pass();
+    const turn = this.gate.pass();
+    if (turn) await turn;
     if (this.closed) throw new HoldfastError('host_closed', 'The host has been closed.');
     const live = registry.size - registry.endedCount + this.launching.size;
     if (live >= limits.liveCount) {
@@ -161,7 +170,7 @@ export class Starter {
   private async startChild(start: {
     readonly owner: Owner;
     readonly spec: StartSpec;
-    readonly fingerprint: string;
+    readonly fingerprint: Fingerprint;
     readonly serial: string;
     readonly plan: LaunchPlan;
     readonly journal: Journal;
@@ -193,7 +202,13 @@ export class Starter {
   }
 
   private facts(
-    start: { owner: Owner; spec: StartSpec; fingerprint: string; serial: string; plan: LaunchPlan },
+    start: {
+      owner: Owner;
+      spec: StartSpec;
+      fingerprint: Fingerprint;
+      serial: string;
+      plan: LaunchPlan;
+    },
     pid: number,
   ): ProcessFacts {
     const { owner, spec, fingerprint, serial, plan } = start;
@@ -203,7 +218,7 @@ export class Starter {
       owner,
       ...(spec.name !== undefined && { name: spec.name }),
       ...(spec.key !== undefined && { key: spec.key }),
-      fingerprint,
+      fingerprint: fingerprint(),
       command: spec.command ?? (plan.shownArgv ?? plan.argv).join(' '),
       argv: plan.shownArgv ?? plan.argv,
       cwd: plan.cwd,

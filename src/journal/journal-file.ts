@@ -6,7 +6,7 @@ import type { Disk } from '../base/disk.ts';
 import { checkRecord, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
 import type { DiskUsage } from './disk-usage.ts';
 import { NextFile } from './next-file.ts';
-import { SegmentFile } from './segment-file.ts';
+import { SegmentFile, tryTo } from './segment-file.ts';
 import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
@@ -192,6 +192,7 @@ export class JournalFile {
       this.undo(file);
       throw error;
     }
+    if (this.removed) return;
     for (const [index, batch] of batches.entries())
       file.segment.grew(records[index]?.length ?? 0, batch);
     this.grew(file);
@@ -201,8 +202,8 @@ export class JournalFile {
   sync(): Promise<void> {
     const file = this.current;
     if (file === undefined) return Promise.resolve();
-    this.syncing ??= this.place.disk
-      .sync(file.fd)
+    this.syncing ??= file
+      .sync()
       .catch((error: unknown) => {
         if (this.current === file) this.closeSegment();
         throw error;
@@ -217,11 +218,9 @@ export class JournalFile {
     this.dropAhead();
     const { current } = this;
     if (current === undefined) return;
-    if (current.leftBytes > 0) tryTo(() => this.cut(current));
     this.current = undefined;
-    const close = (): void => tryTo(() => this.place.disk.close(current.fd));
-    if (this.syncing) void this.syncing.then(close, close);
-    else close();
+    current.close();
+    this.counted(current);
   }
 
   remove(): void {
@@ -338,13 +337,4 @@ function openingBytes(disk: Disk, fd: number): number {
   const record = start.subarray(0, disk.readSync(fd, start, 0));
   const check = checkRecord(record, 0);
   return check.kind === 'good' && readHeader(record, 0).kind === SEGMENT_KIND ? check.bytes : 0;
-}
-
-/** For clean-up on a disk that is already failing: what fails here is found and cut when the journal is next opened. */
-function tryTo(action: () => void): void {
-  try {
-    action();
-  } catch {
-    return;
-  }
 }

@@ -192,3 +192,39 @@ it('[J20] a disk that refuses in the middle of such a file loses nothing that fi
   journal.release();
   expect(usage.bytes).toBe(disk.bytes);
 });
+
+it('[J21] a file that could not be synced is closed when the write into it is over, and written no more', async () => {
+  class UnsyncedDisk extends MemoryDisk {
+    held: Promise<void> | undefined;
+    override async write(fd: number, parts: readonly Buffer[], at: number): Promise<number> {
+      await this.held;
+      return super.write(fd, parts, at);
+    }
+    override sync(): Promise<void> {
+      return Promise.reject(new Error('EIO'));
+    }
+  }
+  const disk = new UnsyncedDisk();
+  const { journal, usage } = makeJournal({ disk, limits });
+  await flood(journal, 2);
+  let go = (): void => undefined;
+  disk.held = new Promise((resolve) => (go = resolve));
+  journal.output('merged', output(journal.offset, 40_000));
+  const visible = journal.visible();
+  await expect(journal.sync()).rejects.toThrow('EIO');
+  expect(disk.openFiles).toBeGreaterThan(0);
+  go();
+  await visible;
+  const segments = journal.segments().length;
+  journal.output('merged', output(journal.offset, 40_000));
+  await journal.visible();
+  expect(journal.segments().length).toBeGreaterThan(segments);
+  expect(journal.degraded).toBeUndefined();
+  await expectTrue(journal);
+  journal.release();
+  await new Promise(setImmediate);
+  expect(disk.openFiles).toBe(0);
+  journal.remove();
+  expect(usage.bytes).toBe(0);
+  expect(disk.files.size).toBe(0);
+});

@@ -9,13 +9,16 @@ export const END_MARK = Buffer.alloc(8);
 
 export class SegmentFile {
   readonly segment: Segment;
-  readonly fd: number;
   /** What the usage of the disk was told of it. */
   counted = 0;
   private readonly disk: Disk;
+  private readonly fd: number;
   /** The opening record, until something is written behind it. */
   private header: Buffer | undefined;
   private fileBytes: number;
+  private closed = false;
+  /** Writes and syncs that a thread is at: until they are over the descriptor must not be given to another file. */
+  private readonly underWay = new Set<Promise<unknown>>();
 
   constructor(disk: Disk, file: { segment: Segment; fd: number; header: Buffer }) {
     this.disk = disk;
@@ -45,7 +48,16 @@ export class SegmentFile {
     this.wrote(wanted);
   }
 
-  async write(records: readonly Buffer[]): Promise<void> {
+  write(records: readonly Buffer[]): Promise<void> {
+    return this.during(this.writeOn(records));
+  }
+
+  /** Makes what has been written survive a loss of power. */
+  sync(): Promise<void> {
+    return this.during(this.disk.sync(this.fd));
+  }
+
+  private async writeOn(records: readonly Buffer[]): Promise<void> {
     const parts = this.framed(records);
     const wanted = this.headerBytes + bytesOf(records);
     let written = await this.disk.write(this.fd, parts, this.segment.size);
@@ -60,7 +72,31 @@ export class SegmentFile {
   /** Nothing stands behind its records afterwards, nor what a failed write may have left there. */
   cut(): void {
     this.fileBytes = this.segment.size;
+    if (this.closed) return;
     this.disk.truncate(this.fd, this.segment.size);
+  }
+
+  /** Only its records are left of it; where a write is still under way, what that leaves is cut when it is next opened. */
+  close(): void {
+    const left = this.leftBytes > 0;
+    this.fileBytes = this.segment.size;
+    if (this.underWay.size > 0) {
+      void Promise.allSettled(this.underWay).then(() => this.closeNow());
+      return;
+    }
+    if (left) tryTo(() => this.cut());
+    this.closeNow();
+  }
+
+  private closeNow(): void {
+    this.closed = true;
+    tryTo(() => this.disk.close(this.fd));
+  }
+
+  private during<T>(work: Promise<T>): Promise<T> {
+    const done = work.finally(() => this.underWay.delete(done));
+    this.underWay.add(done);
+    return done;
   }
 
   private get headerBytes(): number {
@@ -87,4 +123,13 @@ function bytesOf(parts: readonly Buffer[]): number {
 function some(written: number): number {
   if (written === 0) throw new Error('the disk takes no more bytes');
   return written;
+}
+
+/** For clean-up on a disk that is already failing: what fails here is found and cut when the journal is next opened. */
+export function tryTo(action: () => void): void {
+  try {
+    action();
+  } catch {
+    return;
+  }
 }
