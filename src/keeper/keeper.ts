@@ -5,6 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { Host } from '../host/host.ts';
+import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
@@ -50,7 +51,7 @@ export class Keeper {
       const listening = new Promise<void>((resolve, reject) => {
         this.server.once('listening', resolve).once('error', reject);
       });
-      this.server.listen(path);
+      this.server.listen({ path, backlog: BACKLOG });
       await listening;
     } finally {
       process.umask(umask);

@@ -40,3 +40,6 @@ export const MAX_PAGE_BYTES = 4 * MiB;
 export const DEFAULT_PAGE_BYTES = 256 * KiB;
 /** argv of a start is the largest thing a record carries besides output: the kernel takes 2 MiB. */
 export const MAX_RECORD_BYTES = 8 * MiB;
+
+/** Connections that may wait to be taken in while a program is busy. Beyond it some wait for seconds, and callers on a unix socket are refused. */
+export const BACKLOG = 4096;

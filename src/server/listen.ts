@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import { isIP, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { BACKLOG } from '../protocol/limits.ts';
 
 export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
@@ -26,7 +27,9 @@ export function bracketed(address: string): string {
 export function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, address, () => resolve((server.address() as AddressInfo).port));
+    server.listen({ port, host: address, backlog: BACKLOG }, () =>
+      resolve((server.address() as AddressInfo).port),
+    );
   });
 }
 
@@ -37,7 +40,7 @@ export async function listenUnix(server: HttpServer, path: string): Promise<void
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(path, resolve);
+      server.listen({ path, backlog: BACKLOG }, resolve);
     });
   } finally {
     process.umask(umask);

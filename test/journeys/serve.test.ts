@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -72,6 +73,41 @@ describe('npm start', () => {
     const ended = once(child, 'exit');
     expect((await pasted(stop)).code).toBe(0);
     await ended;
+  });
+});
+
+describe('a crowd', () => {
+  // As many as the kernel lets wait at most.
+  const crowd = Math.min(2000, Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8')));
+
+  it(`[SV21] of ${crowd} callers at once is let in by TCP and by the sockets, however busy server and keeper are`, async () => {
+    const server = place.start('serve', '--json');
+    await server.until('stdout', '\n');
+    const ready = JSON.parse(server.text('stdout')) as {
+      url: string;
+      socket: string;
+      home: string;
+      pid: number;
+      keeperPid: number;
+    };
+    const { port } = new URL(ready.url);
+    const doors = [
+      { port: Number(port), host: '127.0.0.1' },
+      { path: ready.socket },
+      { path: join(ready.home, 'keeper.sock') },
+    ];
+    // As good as busy: neither takes anybody in.
+    for (const pid of [ready.pid, ready.keeperPid]) process.kill(pid, 'SIGSTOP');
+    try {
+      for (const door of doors) {
+        const sockets = Array.from({ length: crowd }, () => connect(door));
+        await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+        for (const socket of sockets) socket.destroy();
+      }
+    } finally {
+      for (const pid of [ready.pid, ready.keeperPid]) process.kill(pid, 'SIGCONT');
+    }
+    expect((await place.run('status')).code).toBe(0);
   });
 });
 
