@@ -59,6 +59,8 @@ export class JournalFile {
   private current: SegmentFile | undefined;
   private lastNumber = 0;
   private removed = false;
+  /** It has reached its size. */
+  private beyond = false;
   private ahead: NextFile | undefined;
   private syncing: Promise<void> | undefined;
 
@@ -276,7 +278,8 @@ export class JournalFile {
   private nextFile(): NextFile {
     const old = this.segments[this.headSegments()];
     const room = this.limits.journalBytes - this.bytesOnDisk;
-    const reused = room < this.segmentBytes && old?.reading === 0 ? this.dropOldest() : undefined;
+    const dropped = this.beyond && room < this.segmentBytes && old?.reading === 0;
+    const reused = dropped ? this.dropOldest() : undefined;
     return new NextFile(this.place.disk, this.nextSegment(0, 0), reused);
   }
 
@@ -302,6 +305,7 @@ export class JournalFile {
   /** Drops the oldest segments behind the head until the incoming bytes fit; never the one being written. */
   private makeRoom(incoming: number): void {
     for (let over = this.bytesOnDisk + incoming - this.limits.journalBytes; over > 0;) {
+      this.beyond = true;
       const gained = this.shrink();
       if (gained === 0) return;
       over -= gained;
