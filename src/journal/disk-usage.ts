@@ -1,8 +1,13 @@
-// What journals occupy on the disk.
+// What journals occupy on the disk, and how it bears that.
 
-/** What all journals of a folder occupy together, whom to tell when it is too much, and whether the disk refuses. */
+/** A write to the page cache takes a tenth of a millisecond: whoever waits for longer waits for the disk itself. */
+const SLOW_US = 10_000;
+
+/** What all journals of a folder occupy together, whom to tell when it is too much, and whether the disk refuses or is slow. */
 export class DiskUsage {
   bytes = 0;
+  /** The last write had to wait: the next one is left to a thread. */
+  slow = false;
   private readonly limit: number;
   private readonly over: () => void;
 
@@ -13,6 +18,10 @@ export class DiskUsage {
     this.limit = limit;
     this.over = over;
     this.refusals = refusals;
+  }
+
+  wrote(tookUs: number): void {
+    this.slow = tookUs > SLOW_US;
   }
 
   add(delta: number): void {

@@ -6,7 +6,7 @@ import type { Disk } from '../base/disk.ts';
 import { checkRecord, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
 import type { DiskUsage } from './disk-usage.ts';
 import { NextFile } from './next-file.ts';
-import { SegmentFile, tryTo } from './segment-file.ts';
+import { bytesOf, SegmentFile, tryTo } from './segment-file.ts';
 import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
@@ -159,34 +159,31 @@ export class JournalFile {
   /** Shows whether the disk takes anything, by writing the opening record now. */
   probe(): void {
     const { firstSeq, firstOffset } = this.segments.at(-1) ?? { firstSeq: 1, firstOffset: 0 };
-    this.appendSync(Buffer.alloc(0), {
-      firstSeq,
-      firstOffset,
-      endSeq: firstSeq - 1,
-      endOffset: firstOffset,
-    });
+    const [endSeq, endOffset] = [firstSeq - 1, firstOffset];
+    const view = (): Buffer => Buffer.alloc(0);
+    this.appendSync([{ firstSeq, firstOffset, endSeq, endOffset, view }]);
   }
 
-  appendSync(bytes: Buffer, stretch: Stretch): void {
-    const file = this.ready(bytes.length, stretch);
+  appendSync(batches: readonly [Part, ...Part[]]): void {
+    const records = batches.map((batch) => batch.view());
+    const file = this.ready(bytesOf(records), batches[0]);
     try {
-      if (stretch.final === true) this.cut(file);
-      file.writeSync(bytes);
+      if (batches.at(-1)?.final === true) this.cut(file);
+      file.writeSync(records);
     } catch (error) {
       this.undo(file);
       throw error;
     }
-    if (bytes.length > 0) file.segment.grew(bytes.length, stretch);
-    this.grew(file);
+    this.grew(file, batches, records);
   }
 
+  /** The same by another thread. */
   async append(batches: readonly [Part, ...Part[]]): Promise<void> {
     const records = batches.map((batch) => batch.view());
-    const recordBytes = records.reduce((sum, part) => sum + part.length, 0);
-    if (this.ahead && this.full(recordBytes)) await this.ahead.made;
+    if (this.waits(bytesOf(records))) await this.ahead?.made;
     // Removed while it waited: there is nothing to write to any more.
     if (this.removed) return;
-    const file = this.ready(recordBytes, batches[0]);
+    const file = this.ready(bytesOf(records), batches[0]);
     try {
       if (batches.at(-1)?.final === true) this.cut(file);
       await file.write(records);
@@ -194,10 +191,7 @@ export class JournalFile {
       this.undo(file);
       throw error;
     }
-    if (this.removed) return;
-    for (const [index, batch] of batches.entries())
-      file.segment.grew(records[index]?.length ?? 0, batch);
-    this.grew(file);
+    if (!this.removed) this.grew(file, batches, records);
   }
 
   /** Makes what has been written survive a loss of power. After a failure the file is not trusted again. */
@@ -253,7 +247,11 @@ export class JournalFile {
     this.place.disk.removeSoon(segment.path);
   }
 
-  private grew(file: SegmentFile): void {
+  private grew(file: SegmentFile, batches: readonly Part[], records: readonly Buffer[]): void {
+    for (const [index, { length }] of records.entries()) {
+      const batch = batches[index];
+      if (batch && length > 0) file.segment.grew(length, batch);
+    }
     this.counted(file);
     if (file.segment.size > this.segmentBytes * AHEAD_FROM) this.ahead ??= this.nextFile();
   }
@@ -285,12 +283,17 @@ export class JournalFile {
 
   private ready(incoming: number, stretch: Stretch): SegmentFile {
     // While the next file is being made, this one takes a little more.
-    if (!this.current || (this.full(incoming) && this.ahead?.coming !== true))
+    if (!this.current || (this.full(incoming) && !this.waits(incoming)))
       this.openSegment(stretch.firstSeq, stretch.firstOffset);
     const file = this.current;
     if (file === undefined) throw new Error('no segment is open');
     this.makeRoom(Math.max(0, incoming - file.leftBytes));
     return file;
+  }
+
+  /** Is nearly at its end, and the next file is not there yet. */
+  waits(incoming: number): boolean {
+    return this.ahead?.coming === true && this.full(incoming);
   }
 
   private full(incoming: number): boolean {

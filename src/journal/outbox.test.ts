@@ -155,3 +155,29 @@ describe('a disk that refuses', () => {
     expect([journal.full, drained]).toEqual([false, true]);
   });
 });
+
+it('[J22] a disk that had to be waited for is written to by a thread until it is quick again', async () => {
+  const clock = new FakeClock();
+  const ways: string[] = [];
+  let takesMs = 0;
+  class TimedDisk extends MemoryDisk {
+    override writeSync(fd: number, parts: readonly Buffer[], position: number): number {
+      ways.push('here');
+      clock.advance(takesMs);
+      return super.writeSync(fd, parts, position);
+    }
+    override async write(fd: number, parts: readonly Buffer[], position: number): Promise<number> {
+      await turn();
+      clock.advance(takesMs);
+      ways.push('thread');
+      return MemoryDisk.prototype.writeSync.call(this, fd, parts, position);
+    }
+  }
+  const { journal } = makeJournal({ disk: new TimedDisk(), clock });
+  for (takesMs of [0, 0, 50, 50, 0, 0]) {
+    journal.output('merged', Buffer.alloc(200_000, 'x'));
+    await settle(journal);
+  }
+  expect(ways).toEqual(['here', 'here', 'here', 'thread', 'thread', 'here']);
+  expect(outputOf((await readAll(journal)).events).length).toBe(1_200_000);
+});

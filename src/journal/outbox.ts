@@ -1,6 +1,6 @@
-// The outbox of a journal: batches on their way to the disk, in order. Small ones are written in the same turn, large
-// ones by a background thread. While the disk refuses they are held, and readable, in memory up to a bound; the oldest
-// beyond it are dropped and become one gap with exact counts, written first when the disk is back.
+// The outbox of a journal: batches on their way to the disk, in order. They are written in the same turn, or by a
+// background thread while the disk is slow. While it refuses they are held, and readable, in memory up to a bound; the
+// oldest beyond it are dropped and become one gap with exact counts, written first when the disk is back.
 
 import type { BufferPool } from '../base/buffer-pool.ts';
 import type { Clock } from '../base/clock.ts';
@@ -22,8 +22,6 @@ interface OutboxOptions {
   readonly visible: (seq: number, offset: number) => void;
 }
 
-/** Up to this much is written in the same turn: a small write to the page cache costs less than a thread hop. */
-const SYNC_WRITE_BYTES = 32 * 1024;
 /** How often a refusing disk is tried again. */
 const RETRY_MS = 250;
 
@@ -89,9 +87,9 @@ export class Outbox {
       this.holdInMemory();
       return;
     }
-    const [only] = this.queue;
-    if (this.queue.length === 1 && only && only.used <= SYNC_WRITE_BYTES) this.writeNow(only);
-    else void this.pump();
+    // A thread would have to be woken, and on a busy machine waits for its turn ten times as long as the write takes.
+    if (this.options.usage.slow || this.options.file.waits(this.bytes)) void this.pump();
+    else this.writeNow();
   }
 
   /** What is held in memory and readable: nothing unless the disk refuses. */
@@ -108,23 +106,30 @@ export class Outbox {
     this.queue = [];
   }
 
-  private writeNow(batch: Batch): void {
+  private writeNow(): void {
+    const { file, clock, usage } = this.options;
+    const group = this.queue;
+    const beganUs = clock.nowUs();
     try {
-      this.options.file.appendSync(batch.view(), batch);
+      file.appendSync(group as [Batch, ...Batch[]]);
     } catch (error) {
       this.degrade(error);
       return;
     }
-    this.queue.shift();
-    this.written([batch]);
+    usage.wrote(clock.nowUs() - beganUs);
+    this.queue = [];
+    this.written(group);
   }
 
   private async pump(): Promise<void> {
+    const { file, clock, usage } = this.options;
     try {
       while (this.queue.length > 0) {
         const group = this.queue.splice(0, this.groupLength());
         this.inFlight = group;
-        await this.options.file.append(group as [Batch, ...Batch[]]);
+        const beganUs = clock.nowUs();
+        await file.append(group as [Batch, ...Batch[]]);
+        usage.wrote(clock.nowUs() - beganUs);
         this.inFlight = [];
         this.written(group);
       }

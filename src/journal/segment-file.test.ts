@@ -209,6 +209,7 @@ it('[J21] a file that could not be synced is closed when the write into it is ov
   await flood(journal, 2);
   let go = (): void => undefined;
   disk.held = new Promise((resolve) => (go = resolve));
+  usage.slow = true;
   journal.output('merged', output(journal.offset, 40_000));
   const visible = journal.visible();
   await expect(journal.sync()).rejects.toThrow('EIO');

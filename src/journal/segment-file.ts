@@ -37,9 +37,9 @@ export class SegmentFile {
     return this.occupies - this.segment.size;
   }
 
-  writeSync(records: Buffer): void {
-    const parts = this.framed([records]);
-    const wanted = this.headerBytes + records.length;
+  writeSync(records: readonly Buffer[]): void {
+    const parts = this.framed(records);
+    const wanted = this.headerBytes + bytesOf(records);
     let written = this.disk.writeSync(this.fd, parts, this.segment.size);
     while (written < wanted) {
       const rest = Buffer.concat(parts).subarray(written);
@@ -116,7 +116,7 @@ export class SegmentFile {
   }
 }
 
-function bytesOf(parts: readonly Buffer[]): number {
+export function bytesOf(parts: readonly Buffer[]): number {
   return parts.reduce((sum, part) => sum + part.length, 0);
 }
 
