@@ -27,6 +27,7 @@ export async function openKeeper({ profile, limits } = {}) {
   const { pid } = link.keeper;
   const journals = join(home, 'journals');
   return {
+    home,
     link,
     pid,
     /** The keeper's memory and CPU time after a forced collection. */

@@ -3,12 +3,10 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectKeeper } from '../../dist/index.js';
-import { memoryOver } from './keeper.mjs';
+import { memoryOver, openKeeper } from './keeper.mjs';
 
 const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const PROBE = new URL('./probe.mjs', import.meta.url).pathname;
@@ -16,25 +14,26 @@ const PREFIX = '/api/v0/processes';
 
 /** `profile`: a folder for the server's CPU profile, written when it leaves. */
 export async function openServer({ profile } = {}) {
-  const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
-  const probe = join(home, 'probe.sock');
+  // Ours, and not the server's: what it does is then not taken for the work of others.
+  const keeper = await openKeeper();
+  const { home } = keeper;
+  const probe = join(home, 'server-probe.sock');
   const env = {
     ...process.env,
     BENCH_PROBE: probe,
     ...(profile !== undefined && { BENCH_PROFILE: profile, BENCH_PROFILE_NAME: 'server' }),
     NODE_OPTIONS: `--import=${PROBE}`,
-    HOLDFAST_IDLE: '60s',
   };
   const server = spawn(process.execPath, [MAIN, 'serve', '--json', '--home', home], {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [line] = await once(server.stdout, 'data');
-  const { url, tokenFile, keeperPid } = JSON.parse(line);
+  const { url, tokenFile } = JSON.parse(line);
   const token = readFileSync(tokenFile, 'utf8').trim();
   const pool = new Pool(Number(new URL(url).port), token);
   return {
-    keeperPid,
+    keeperPid: keeper.pid,
     pid: server.pid,
     call: (method, path, body) => pool.json(method, path, body),
     start: (spec) => pool.json('POST', `${PREFIX}/start`, spec),
@@ -56,9 +55,7 @@ export async function openServer({ profile } = {}) {
       pool.close();
       server.kill('SIGTERM');
       if (server.exitCode === null) await once(server, 'exit');
-      const link = await connectKeeper({ home, env: {}, startIfMissing: false });
-      await link.stop();
-      rmSync(home, { recursive: true, force: true });
+      await keeper.stop();
     },
   };
 }
