@@ -52,7 +52,8 @@ export class Reaper {
   private readonly onOrphan: (pid: number, status: ExitStatus) => void;
   private readonly children = new Map<number, Ended>();
   private readonly onSignal = (): void => this.sweep();
-  private anchor: NodeJS.Timeout | undefined;
+  /** A SIGCHLD listener does not keep Node's loop alive; this does, while there are children. */
+  private readonly anchor = setInterval(() => {}, longestDelayMs).unref();
   private closed = false;
   private births = 0;
   /** An orphan may stand in the line behind somebody who was not known yet. */
@@ -100,8 +101,7 @@ export class Reaper {
     this.suspects.delete(pid);
     this.children.set(pid, ended);
     this.newest = { pid, atMs: performance.now() };
-    // A SIGCHLD listener does not keep Node's loop alive.
-    this.anchor ??= setInterval(() => {}, longestDelayMs);
+    if (this.children.size === 1) this.anchor.ref();
     // It may have died before this process listened for SIGCHLD.
     setImmediate(() => this.reap(pid));
   }
@@ -124,7 +124,7 @@ export class Reaper {
     process.off('SIGCHLD', this.onSignal);
     this.children.clear();
     this.suspects.clear();
-    this.letGo();
+    clearInterval(this.anchor);
   }
 
   // Signals of one kind merge while they wait, so one notice stands for any number of endings.
@@ -167,7 +167,7 @@ export class Reaper {
     const status = this.wait(pid);
     if (status === undefined) return;
     this.children.delete(pid);
-    if (this.children.size === 0) this.letGo();
+    if (this.children.size === 0) this.anchor.unref();
     ended(status);
   }
 
@@ -179,10 +179,5 @@ export class Reaper {
       if (error instanceof PosixError && error.errno === 'ECHILD') return {};
       throw error;
     }
-  }
-
-  private letGo(): void {
-    clearInterval(this.anchor);
-    this.anchor = undefined;
   }
 }

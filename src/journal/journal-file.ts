@@ -168,7 +168,7 @@ export class JournalFile {
     const records = batches.map((batch) => batch.view());
     const file = this.ready(bytesOf(records), batches[0]);
     try {
-      if (batches.at(-1)?.final === true) this.cut(file);
+      if (batches.at(-1)?.final === true && file.leftBytes > 0) this.cut(file);
       file.writeSync(records);
     } catch (error) {
       this.undo(file);
@@ -185,7 +185,7 @@ export class JournalFile {
     if (this.removed) return;
     const file = this.ready(bytesOf(records), batches[0]);
     try {
-      if (batches.at(-1)?.final === true) this.cut(file);
+      if (batches.at(-1)?.final === true && file.leftBytes > 0) this.cut(file);
       await file.write(records);
     } catch (error) {
       this.undo(file);
