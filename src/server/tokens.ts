@@ -1,7 +1,7 @@
 // Tokens: who may ask, and in whose name. The admin token is one private file; scoped tokens are kept only as sums of
 // themselves, each bound to one owner. A token is shown once, when it is made.
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -149,7 +149,7 @@ function newToken(): string {
 }
 
 export function sumOf(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+  return hash('sha256', token, 'buffer');
 }
 
 /** Whole or not at all: written beside, then put in its place; by linking, what is there already stays. */
