@@ -37,6 +37,10 @@ interface Part extends Stretch {
   view(): Buffer;
 }
 
+interface Pieces extends Stretch {
+  readonly pieces: readonly Buffer[];
+}
+
 /** More than an opening record has. */
 const OPENING_BYTES = 256;
 /** The next file is made when this one is filled to this part. */
@@ -167,14 +171,27 @@ export class JournalFile {
   appendSync(batches: readonly [Part, ...Part[]]): void {
     const records = batches.map((batch) => batch.view());
     const file = this.ready(bytesOf(records), batches[0]);
+    this.writeSync(file, records, batches.at(-1)?.final === true);
+    this.grew(file, batches, records);
+  }
+
+  /** The same with records of which the parts stand in several places. */
+  appendPieces(records: Pieces): void {
+    const { pieces } = records;
+    const file = this.ready(bytesOf(pieces), records);
+    this.writeSync(file, pieces, false);
+    file.segment.grew(bytesOf(pieces), records);
+    this.grew(file, [], []);
+  }
+
+  private writeSync(file: SegmentFile, records: readonly Buffer[], final: boolean): void {
     try {
-      if (batches.at(-1)?.final === true && file.leftBytes > 0) this.cut(file);
+      if (final && file.leftBytes > 0) this.cut(file);
       file.writeSync(records);
     } catch (error) {
       this.undo(file);
       throw error;
     }
-    this.grew(file, batches, records);
   }
 
   /** The same by another thread. */

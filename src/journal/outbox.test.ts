@@ -146,7 +146,8 @@ describe('a disk that refuses', () => {
 
   it('[J17] says when more waits for the disk than may, and when that is over', async () => {
     const disk = new MemoryDisk();
-    const { journal } = makeJournal({ disk, limits: { memoryBytes: 256 * KiB } });
+    const { journal, usage } = makeJournal({ disk, limits: { memoryBytes: 256 * KiB } });
+    usage.slow = true;
     journal.output('merged', Buffer.alloc(300 * KiB));
     expect(journal.full).toBe(true);
     let drained = false;

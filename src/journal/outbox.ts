@@ -92,6 +92,27 @@ export class Outbox {
     else this.writeNow();
   }
 
+  /** Whether so much could be written now, before anything else: nothing waits, and the disk is well. */
+  opensFor(bytes: number): boolean {
+    const { file, usage } = this.options;
+    this.flush();
+    return this.empty && this.degraded === undefined && !usage.slow && !file.waits(bytes);
+  }
+
+  /** Writes records from where they stand. False when the disk does not take them: they have to be added, and wait. */
+  writeThrough(records: Parameters<JournalFile['appendPieces']>[0]): boolean {
+    const { file, clock, usage } = this.options;
+    const beganUs = clock.nowUs();
+    try {
+      file.appendPieces(records);
+    } catch {
+      // Whoever adds them learns the same, and keeps them.
+      return false;
+    }
+    usage.wrote(clock.nowUs() - beganUs);
+    return true;
+  }
+
   /** What is held in memory and readable: nothing unless the disk refuses. */
   sources(): Source[] {
     if (this.degraded === undefined) return [];

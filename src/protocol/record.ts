@@ -56,6 +56,15 @@ export function sealRecord(into: Buffer, at: number, payloadBytes: number): void
   into.writeUInt32LE(sum(into, at, payloadBytes), at + 4);
 }
 
+/** The beginning of a record whose payload is written behind it from where it is. */
+export function headOf(header: RecordHeader, payload: Buffer): Buffer {
+  const head = Buffer.allocUnsafe(HEADER_BYTES);
+  writeHeader(head, 0, header);
+  head.writeUInt32LE(payload.length, 0);
+  head.writeUInt32LE(crc32(payload, sum(head, 0, 0)), 4);
+  return head;
+}
+
 export function encodeRecord(header: RecordHeader, payload: Buffer): Buffer {
   const record = Buffer.allocUnsafe(HEADER_BYTES + payload.length);
   writeHeader(record, 0, header);
