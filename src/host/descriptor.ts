@@ -20,8 +20,6 @@ export function createReadBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(262_144);
 }
 
-/** Reads of one descriptor before another one has its turn. */
-const READS_PER_TURN = 2;
 /** What a pipe holds by default: whoever is found to have filled it is held up by that. */
 const PIPE_BYTES = 65_536;
 const LARGE_PIPE_BYTES = 256 * 1024;
@@ -130,18 +128,11 @@ export class Descriptor {
     if (read && this.reading && !this.paused) this.readOn(hangUp);
   };
 
+  /** Once: then another one has its turn. Where nobody writes any more it shows at once whether that was all. */
   private readOn(hangUp: boolean): void {
-    const { readBuffer } = this.tools;
-    for (let turn = 0; turn < READS_PER_TURN && this.reading && !this.paused; turn += 1) {
-      const count = this.take();
-      if (count === undefined) return;
-      if (count === 0) {
-        this.over();
-        return;
-      }
-      // A short read has emptied it.
-      if (count < readBuffer.length && !hangUp) return;
-    }
+    let count = this.take();
+    if (count && hangUp && this.reading && !this.paused) count = this.take();
+    if (count === 0) this.over();
   }
 
   /** Reads once and delivers: the count, 0 at the end, undefined when there is nothing now. */
