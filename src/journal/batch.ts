@@ -91,4 +91,9 @@ export class Batch {
     this.seal();
     return this.buffer.subarray(0, this.used);
   }
+
+  /** As a journal's file takes it. */
+  pieces(): readonly Buffer[] {
+    return [this.view()];
+  }
 }

@@ -33,12 +33,9 @@ export interface Stretch {
 }
 
 /** Records that are written together with others, and where each part begins is to be found again. */
-interface Part extends Stretch {
-  view(): Buffer;
-}
-
-interface Pieces extends Stretch {
-  readonly pieces: readonly Buffer[];
+export interface Part extends Stretch {
+  /** Its bytes, in as many pieces as they stand in. */
+  pieces(): readonly Buffer[];
 }
 
 /** More than an opening record has. */
@@ -164,51 +161,43 @@ export class JournalFile {
   probe(): void {
     const { firstSeq, firstOffset } = this.segments.at(-1) ?? { firstSeq: 1, firstOffset: 0 };
     const [endSeq, endOffset] = [firstSeq - 1, firstOffset];
-    const view = (): Buffer => Buffer.alloc(0);
-    this.appendSync([{ firstSeq, firstOffset, endSeq, endOffset, view }]);
+    this.appendSync([{ firstSeq, firstOffset, endSeq, endOffset, pieces: () => [] }]);
   }
 
-  appendSync(batches: readonly [Part, ...Part[]]): void {
-    const records = batches.map((batch) => batch.view());
-    const file = this.ready(bytesOf(records), batches[0]);
-    this.writeSync(file, records, batches.at(-1)?.final === true);
-    this.grew(file, batches, records);
-  }
-
-  /** The same with records of which the parts stand in several places. */
-  appendPieces(records: Pieces): void {
-    const { pieces } = records;
-    const file = this.ready(bytesOf(pieces), records);
-    this.writeSync(file, pieces, false);
-    file.segment.grew(bytesOf(pieces), records);
-    this.grew(file, [], []);
-  }
-
-  private writeSync(file: SegmentFile, records: readonly Buffer[], final: boolean): void {
+  appendSync(parts: readonly [Part, ...Part[]]): void {
+    const pieces = parts.map((part) => part.pieces());
+    const file = this.ready(bytesOf(pieces.flat()), parts[0]);
     try {
-      if (final && file.leftBytes > 0) this.cut(file);
-      file.writeSync(records);
+      this.makeLast(file, parts);
+      file.writeSync(pieces.flat());
     } catch (error) {
       this.undo(file);
       throw error;
     }
+    this.grew(file, parts, pieces);
   }
 
   /** The same by another thread. */
-  async append(batches: readonly [Part, ...Part[]]): Promise<void> {
-    const records = batches.map((batch) => batch.view());
-    if (this.waits(bytesOf(records))) await this.ahead?.made;
+  async append(parts: readonly [Part, ...Part[]]): Promise<void> {
+    const pieces = parts.map((part) => part.pieces());
+    const bytes = bytesOf(pieces.flat());
+    if (this.waits(bytes)) await this.ahead?.made;
     // Removed while it waited: there is nothing to write to any more.
     if (this.removed) return;
-    const file = this.ready(bytesOf(records), batches[0]);
+    const file = this.ready(bytes, parts[0]);
     try {
-      if (batches.at(-1)?.final === true && file.leftBytes > 0) this.cut(file);
-      await file.write(records);
+      this.makeLast(file, parts);
+      await file.write(pieces.flat());
     } catch (error) {
       this.undo(file);
       throw error;
     }
-    if (!this.removed) this.grew(file, batches, records);
+    if (!this.removed) this.grew(file, parts, pieces);
+  }
+
+  /** What nothing may come behind has to end its file. */
+  private makeLast(file: SegmentFile, parts: readonly Part[]): void {
+    if (parts.at(-1)?.final === true && file.leftBytes > 0) this.cut(file);
   }
 
   /** Makes what has been written survive a loss of power. After a failure the file is not trusted again. */
@@ -264,10 +253,14 @@ export class JournalFile {
     this.place.disk.removeSoon(segment.path);
   }
 
-  private grew(file: SegmentFile, batches: readonly Part[], records: readonly Buffer[]): void {
-    for (const [index, { length }] of records.entries()) {
-      const batch = batches[index];
-      if (batch && length > 0) file.segment.grew(length, batch);
+  private grew(
+    file: SegmentFile,
+    parts: readonly Part[],
+    pieces: readonly (readonly Buffer[])[],
+  ): void {
+    for (const [index, part] of parts.entries()) {
+      const bytes = bytesOf(pieces[index] ?? []);
+      if (bytes > 0) file.segment.grew(bytes, part);
     }
     this.counted(file);
     if (file.segment.size > this.segmentBytes * AHEAD_FROM) this.ahead ??= this.nextFile();

@@ -167,8 +167,8 @@ export class Journal {
       pieces.push(headOf({ kind, stream, seq: endSeq, offset, ...times }, payload), payload);
     }
     const endOffset = firstOffset + bytes.length;
-    const records = { pieces, firstSeq: seq + 1, firstOffset, endSeq, endOffset };
-    if (!this.outbox.writeThrough(records)) return false;
+    const stretch = { firstSeq: seq + 1, firstOffset, endSeq, endOffset };
+    if (!this.outbox.writeThrough({ ...stretch, pieces: () => pieces })) return false;
     [this.seq, this.offset] = [endSeq, endOffset];
     this.grew(endSeq, endOffset);
     return true;

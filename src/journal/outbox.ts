@@ -9,7 +9,7 @@ import { eventKinds, type GapBody } from '../protocol/event.ts';
 import { HEADER_BYTES } from '../protocol/record.ts';
 import { Batch } from './batch.ts';
 import type { DiskUsage } from './disk-usage.ts';
-import type { JournalFile } from './journal-file.ts';
+import type { JournalFile, Part } from './journal-file.ts';
 import type { Source } from './segment.ts';
 
 interface OutboxOptions {
@@ -100,17 +100,14 @@ export class Outbox {
   }
 
   /** Writes records from where they stand. False when the disk does not take them: they have to be added, and wait. */
-  writeThrough(records: Parameters<JournalFile['appendPieces']>[0]): boolean {
-    const { file, clock, usage } = this.options;
-    const beganUs = clock.nowUs();
+  writeThrough(records: Part): boolean {
     try {
-      file.appendPieces(records);
+      this.timed([records]);
+      return true;
     } catch {
       // Whoever adds them learns the same, and keeps them.
       return false;
     }
-    usage.wrote(clock.nowUs() - beganUs);
-    return true;
   }
 
   /** What is held in memory and readable: nothing unless the disk refuses. */
@@ -128,18 +125,22 @@ export class Outbox {
   }
 
   private writeNow(): void {
-    const { file, clock, usage } = this.options;
     const group = this.queue;
-    const beganUs = clock.nowUs();
     try {
-      file.appendSync(group as [Batch, ...Batch[]]);
+      this.timed(group as [Batch, ...Batch[]]);
     } catch (error) {
       this.degrade(error);
       return;
     }
-    usage.wrote(clock.nowUs() - beganUs);
     this.queue = [];
     this.written(group);
+  }
+
+  private timed(parts: readonly [Part, ...Part[]]): void {
+    const { file, clock, usage } = this.options;
+    const beganUs = clock.nowUs();
+    file.appendSync(parts);
+    usage.wrote(clock.nowUs() - beganUs);
   }
 
   private async pump(): Promise<void> {
