@@ -3,11 +3,10 @@
 // what to do with the bytes.
 
 import type { Disk } from '../base/disk.ts';
-import { checkRecord, readHeader, SEGMENT_KIND } from '../protocol/record.ts';
 import type { DiskUsage } from './disk-usage.ts';
 import { NextFile } from './next-file.ts';
 import { bytesOf, SegmentFile, tryTo } from './segment-file.ts';
-import { Segment, segmentHeader, type SegmentRange } from './segment.ts';
+import { openingAt, Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
   readonly disk: Disk;
@@ -166,10 +165,11 @@ export class JournalFile {
 
   appendSync(parts: readonly [Part, ...Part[]]): void {
     const pieces = parts.map((part) => part.pieces());
-    const file = this.ready(bytesOf(pieces.flat()), parts[0]);
+    const all = pieces.flat();
+    const file = this.ready(bytesOf(all), parts[0]);
     try {
       this.makeLast(file, parts);
-      file.writeSync(pieces.flat());
+      file.writeSync(all);
     } catch (error) {
       this.undo(file);
       throw error;
@@ -180,14 +180,15 @@ export class JournalFile {
   /** The same by another thread. */
   async append(parts: readonly [Part, ...Part[]]): Promise<void> {
     const pieces = parts.map((part) => part.pieces());
-    const bytes = bytesOf(pieces.flat());
+    const all = pieces.flat();
+    const bytes = bytesOf(all);
     if (this.waits(bytes)) await this.ahead?.made;
     // Removed while it waited: there is nothing to write to any more.
     if (this.removed) return;
     const file = this.ready(bytes, parts[0]);
     try {
       this.makeLast(file, parts);
-      await file.write(pieces.flat());
+      await file.write(all);
     } catch (error) {
       this.undo(file);
       throw error;
@@ -351,7 +352,5 @@ export class JournalFile {
 /** Of the record that a segment begins with; 0 when it does not. */
 function openingBytes(disk: Disk, fd: number): number {
   const start = Buffer.alloc(OPENING_BYTES);
-  const record = start.subarray(0, disk.readSync(fd, start, 0));
-  const check = checkRecord(record, 0);
-  return check.kind === 'good' && readHeader(record, 0).kind === SEGMENT_KIND ? check.bytes : 0;
+  return openingAt(start.subarray(0, disk.readSync(fd, start, 0)), 0)?.end ?? 0;
 }

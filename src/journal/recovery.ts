@@ -9,18 +9,12 @@ import {
   type ExitedBody,
   type StartedBody,
 } from '../protocol/event.ts';
-import {
-  checkRecord,
-  outputBytesOf,
-  payloadOf,
-  readHeader,
-  SEGMENT_KIND,
-} from '../protocol/record.ts';
+import { checkRecord, outputBytesOf, payloadOf, readHeader } from '../protocol/record.ts';
 import type { RecordHeader } from '../protocol/record.ts';
 import { FOOTER_BYTES, FOOTER_MAGIC } from './journal.ts';
 import { nextGoodRecord } from './reader.ts';
 import { END_MARK } from './segment-file.ts';
-import { parseSegmentName, Segment, type SegmentRange } from './segment.ts';
+import { openingAt, parseSegmentName, Segment, type SegmentRange } from './segment.ts';
 
 export interface FinishedJournal {
   readonly kind: 'finished';
@@ -120,16 +114,10 @@ function readStart(disk: Disk, path: string): Buffer {
 function openingOf(
   bytes: Buffer,
   own: { id: string; number: number },
-): (RecordHeader & { end: number }) | undefined {
-  for (let at = 0; ;) {
-    const check = checkRecord(bytes, at);
-    if (check.kind !== 'good') return undefined;
-    const header = readHeader(bytes, at);
-    if (header.kind !== SEGMENT_KIND) return undefined;
-    const opens = JSON.parse(payloadOf(bytes, at, check.bytes).toString('utf8')) as typeof own;
-    at += check.bytes;
-    if (opens.id === own.id && opens.number === own.number) return { ...header, end: at };
-  }
+): ReturnType<typeof openingAt> {
+  for (let opening = openingAt(bytes, 0); opening; opening = openingAt(bytes, opening.end))
+    if (opening.id === own.id && opening.number === own.number) return opening;
+  return undefined;
 }
 
 const UNKNOWN_RANGE = { firstSeq: 0, firstOffset: 0, endSeq: 0, endOffset: 0, size: 0 };

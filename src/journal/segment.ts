@@ -2,7 +2,14 @@
 
 import { join } from 'node:path';
 import type { Disk } from '../base/disk.ts';
-import { encodeRecord, SEGMENT_KIND } from '../protocol/record.ts';
+import {
+  checkRecord,
+  encodeRecord,
+  payloadOf,
+  readHeader,
+  SEGMENT_KIND,
+  type RecordHeader,
+} from '../protocol/record.ts';
 
 /** Somewhere that events can be read from: a file on disk, or a batch in memory. */
 export interface Source {
@@ -140,4 +147,18 @@ export function segmentHeader(id: string, segment: SegmentRange, wallMs: number)
   );
   const { firstSeq: seq, firstOffset: offset } = segment;
   return encodeRecord({ kind: SEGMENT_KIND, stream: 0, seq, offset, atUs: 0, wallMs }, payload);
+}
+
+/** The record at this place that opens a segment: of which journal, with which number, and where it ends. */
+export function openingAt(
+  bytes: Buffer,
+  at: number,
+): (RecordHeader & { id: string; number: number; end: number }) | undefined {
+  const check = checkRecord(bytes, at);
+  if (check.kind !== 'good') return undefined;
+  const header = readHeader(bytes, at);
+  if (header.kind !== SEGMENT_KIND) return undefined;
+  const text = payloadOf(bytes, at, check.bytes).toString('utf8');
+  const { id, number } = JSON.parse(text) as { id: string; number: number };
+  return { ...header, id, number, end: at + check.bytes };
 }
