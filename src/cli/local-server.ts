@@ -15,8 +15,13 @@ export async function endServer(home: string): Promise<ServerNote | undefined> {
   const { runningServer } = await import('../server/server-lock.ts');
   const server = runningServer(home);
   if (!server) return undefined;
-  process.kill(server.pid, 'SIGTERM');
-  await gone(server.pid);
+  const { pid, startTicks } = server;
+  if (startTicks !== undefined && readEntry(pid)?.startTicks !== startTicks) {
+    const problem = `The server of ${home} runs in another container, as its process ${pid}: end it there.`;
+    throw new HoldfastError('unsupported', problem);
+  }
+  process.kill(pid, 'SIGTERM');
+  await gone(pid);
   return server;
 }
 

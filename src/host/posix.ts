@@ -194,11 +194,12 @@ function bindProcesses({ failing, trying }: Binding) {
   const waitpid = failing('int waitpid(int pid, void *status, int options)');
   const waitid = trying('int waitid(int kind, int id, void *info, int options)');
   const prctl = failing('int prctl(int option, ...)');
+  const tryPrctl = trying('int prctl(int option, ...)');
   const syscall = failing('long syscall(long number, ...)');
   const [WNOHANG, WEXITED, WNOWAIT, P_ALL] = [1, 4, 0x01000000, 0];
-  const PR_SET_CHILD_SUBREAPER = 36;
+  const [PR_SET_CHILD_SUBREAPER, PR_SET_PTRACER] = [36, 0x59616d61];
   // The same numbers on every architecture in the list above; glibc has names for them only from 2.36 on.
-  const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN] = [424, 434];
+  const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN, SYS_PIDFD_GETFD] = [424, 434, 438];
   // siginfo_t: si_pid is the fifth 32-bit word on 64-bit systems.
   const siginfo = new Int32Array(32);
   const pidWord = 4;
@@ -231,6 +232,19 @@ function bindProcesses({ failing, trying }: Binding) {
     },
     /** A descriptor that means this process and never another one that is given its number later. */
     openProcess: (pid: number): number => syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0),
+    /** Lets one program take descriptors of this one where only ancestors may (the security module Yama). */
+    allowTaking(pid: number): void {
+      tryPrctl(PR_SET_PTRACER, 'unsigned long', pid);
+    },
+    /** A copy of a descriptor of another program of the same user; EPERM or ENOSYS where that is not allowed. */
+    takeDescriptor(pid: number, fd: number): number {
+      const pidfd = syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0);
+      try {
+        return syscall(SYS_PIDFD_GETFD, 'long', pidfd, 'long', fd, 'long', 0);
+      } finally {
+        closeSync(pidfd);
+      }
+    },
     signalProcess(pidfd: number, signal: number): void {
       syscall(SYS_PIDFD_SEND_SIGNAL, 'long', pidfd, 'long', signal, 'void *', null, 'long', 0);
     },

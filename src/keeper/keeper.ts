@@ -7,6 +7,7 @@ import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { Host } from '../host/host.ts';
 import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
+import { takeConnection, type Delivery } from './delivery.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
   PROTOCOL_VERSION,
@@ -142,6 +143,8 @@ class Connection {
   private readonly events: ConnectionEvents;
   private readonly reader = new FrameReader();
   private readonly running = new Map<number, Cancellation>();
+  /** Those of them that go on when this connection has ended. */
+  private readonly deliveries = new Set<number>();
   private makingLarge = 0;
   private readonly turnWaiters: (() => void)[] = [];
 
@@ -157,7 +160,7 @@ class Connection {
   }
 
   welcome(version: string): void {
-    const names = [...Object.keys(operations), 'stop'];
+    const names = [...Object.keys(operations), 'deliver', 'stop'];
     const welcome: Welcome = {
       welcome: { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names },
     };
@@ -203,6 +206,7 @@ class Connection {
       answer = { id, error: toErrorShape(error) };
     }
     this.running.delete(id);
+    this.deliveries.delete(id);
     if (!this.socket.destroyed) this.send(answer);
     if (op === 'stop') await this.events.stop();
   }
@@ -210,6 +214,7 @@ class Connection {
   private perform(request: Request, signal: AbortSignal): Promise<unknown> {
     const { op, owner, params } = request;
     if (op === 'stop') return Promise.resolve({});
+    if (op === 'deliver') return this.deliver(request, signal);
     if (!Object.hasOwn(operations, op)) {
       return Promise.reject(
         new HoldfastError(
@@ -228,6 +233,19 @@ class Connection {
   private async page(request: Request, signal: AbortSignal): Promise<unknown> {
     const grown = await this.host.grown(request.owner, request.params as Params<'read'>, signal);
     return this.inTurn(signal, () => (request.near ? grown.nearPage() : grown.page()));
+  }
+
+  private async deliver({ id, owner, params }: Request, signal: AbortSignal): Promise<unknown> {
+    const delivery = params as Delivery;
+    const caller = takeConnection(delivery.to);
+    this.deliveries.add(id);
+    try {
+      const view = await this.host.text(owner, delivery.text, signal);
+      await caller.answer(view, delivery, !this.socket.destroyed);
+    } finally {
+      caller.close();
+    }
+    return {};
   }
 
   /** What is large is waited for like anything else, but made only when there is room for it. */
@@ -275,7 +293,8 @@ class Connection {
   }
 
   private closed(): void {
-    for (const cancellation of this.running.values()) cancellation.abort();
+    for (const [id, cancellation] of this.running)
+      if (!this.deliveries.has(id)) cancellation.abort();
     for (const next of this.turnWaiters.splice(0)) {
       this.makingLarge += 1;
       next();

@@ -7,6 +7,7 @@ import type { NearPage } from '../host/grown-process.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner, Page } from '../protocol/host-api.ts';
 import { operationNames, type OperationName } from '../protocol/operation-names.ts';
+import type { Delivery } from './delivery.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
   PROTOCOL_VERSION,
@@ -19,6 +20,8 @@ import { NearReader } from './near-reader.ts';
 
 export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
+  /** Resolves when the keeper has answered a caller on its own connection; absent when it does not know how. */
+  readonly deliver?: (owner: Owner, delivery: Delivery, signal: AbortSignal) => Promise<unknown>;
   /** Ends every process, and the keeper. */
   stop(): Promise<void>;
   /** Resolves when the connection has ended, whoever ended it. */
@@ -61,6 +64,9 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
         const request = { op: 'read', owner, params, near: isNear } as const;
         return wire.call(request, signal) as Promise<Page | NearPage>;
       }),
+    ...(known.has('deliver') && {
+      deliver: (owner, params, signal) => wire.call({ op: 'deliver', owner, params }, signal),
+    }),
     keeper,
     ended: wire.ended,
     stop: async () => {

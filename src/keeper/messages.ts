@@ -19,8 +19,10 @@ export interface Welcome {
 
 export interface Request {
   readonly id: number;
-  /** An operation of the host, or "stop": end every process and leave. */
-  readonly op: OperationName | 'stop';
+  /**
+   * An operation of the host; "deliver": answer a caller on its own connection; or "stop": end every process and leave.
+   */
+  readonly op: OperationName | 'deliver' | 'stop';
   readonly owner: Owner;
   readonly params: unknown;
   /** The caller can read the keeper's files: of a large page it need only be told where it stands. */

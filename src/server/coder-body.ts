@@ -1,7 +1,7 @@
 // The bodies of coder's requests: read as leniently as its own server reads them, and refused in its words.
 
 import { HoldfastError, type ErrorCode } from '../protocol/errors.ts';
-import { decodeFirstValue, field, quoteGo } from './go-json.ts';
+import { decodeFirstValue, field, quoteGo } from '../protocol/go-json.ts';
 
 /** A refusal in the peer's own words; logs and figures have it under the code of our own table. */
 export class CoderError extends HoldfastError {

@@ -4,13 +4,15 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
+import { coderEnding, coderOutput } from '../protocol/coder-output.ts';
 import { HoldfastError, errors } from '../protocol/errors.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import { chatScope, NO_CHAT, type ChatScope } from './chat.ts';
 import { CoderError, decode, flag, signalName, text, variables } from './coder-body.ts';
-import { encodeGoJson, quoteGo } from './go-json.ts';
+import { encodeGoJson, quoteGo } from '../protocol/go-json.ts';
+import type { Handover } from './handover.ts';
 import { JsonText, type Dialect, type Exchange, type Route } from './router.ts';
 import { SharedWaits } from './shared-waits.ts';
 import type { StartRate } from './start-rate.ts';
@@ -47,6 +49,8 @@ const coderDialect: Dialect = {
 export interface CoderOptions {
   readonly host: HostApi;
   readonly clock: Clock;
+  /** Lets the keeper answer those who wait, where it can. */
+  readonly handover?: Handover;
   /** For scoped tokens: a full one may start as fast as with the peer. */
   readonly startRate?: StartRate;
   /** Where commands run that name no directory, if it exists; otherwise the home directory. */
@@ -55,11 +59,12 @@ export interface CoderOptions {
 
 interface Waiting {
   readonly host: HostApi;
+  readonly handover: Handover | undefined;
   readonly waits: SharedWaits<JsonText>;
 }
 
 export function coderRoutes(options: CoderOptions): Route[] {
-  const { host, clock } = options;
+  const { host, clock, handover } = options;
   const waits = new SharedWaits<JsonText>(clock);
   const row = (method: 'GET' | 'POST', path: string, handler: Route['handler']): Route => ({
     method,
@@ -71,7 +76,7 @@ export function coderRoutes(options: CoderOptions): Route[] {
     row('POST', '/start', (exchange) => start(exchange, options)),
     row('GET', '/list', (exchange) => list(exchange, host)),
     row('POST', '/signal-by-idempotency-key', (exchange) => signalByKey(exchange, host)),
-    row('GET', '/:id/output', (exchange) => output(exchange, { host, waits })),
+    row('GET', '/:id/output', (exchange) => output(exchange, { host, handover, waits })),
     row('POST', '/:id/signal', (exchange) => signal(exchange, host)),
   ];
 }
@@ -177,10 +182,13 @@ async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
   return { processes: processes.map(describe), total };
 }
 
-async function output(exchange: Exchange, { host, waits }: Waiting): Promise<unknown> {
+async function output(exchange: Exchange, { host, handover, waits }: Waiting): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const id = exchange.params['id'] ?? '';
   if (exchange.query.get('wait') === 'true') {
+    const text = { id, waitMs: WAIT_MS, drainMs: DRAIN_MS };
+    if (handover && (await asOwner(scope, id, (owner) => handover.answered(exchange, owner, text))))
+      return undefined;
     // One question to the host for all: the answer is on its way as soon as the shell has ended.
     const { chat, owner, compat } = scope;
     const key = JSON.stringify([id, owner, compat, chat !== undefined]);
@@ -203,21 +211,7 @@ async function snapshot(
   const view = await asOwner(scope, id, (owner) =>
     host.text(owner, { id, waitMs, drainMs: DRAIN_MS }, gone),
   );
-  const { text: shown, truncated, process: now } = view;
-  return {
-    output: shown,
-    ...(truncated && {
-      truncated: {
-        original_bytes: truncated.originalBytes,
-        retained_bytes: truncated.retainedBytes,
-        omitted_bytes: truncated.omittedBytes + truncated.cutLineBytes,
-        strategy: truncated.strategy,
-        cut_lines: truncated.cutLines,
-      },
-    }),
-    ...ending(now),
-    command: now.command,
-  };
+  return coderOutput(view);
 }
 
 async function signal(exchange: Exchange, host: HostApi): Promise<unknown> {
@@ -304,30 +298,10 @@ function describe(process: ProcessInfo): Record<string, unknown> {
     command: process.command,
     workdir: process.cwd,
     background: process.labels?.['background'] === 'true',
-    ...ending(process),
+    ...coderEnding(process),
     started_at_unix: seconds(process.startedAtMs),
     ...(process.exitedAtMs !== undefined && { exited_at_unix: seconds(process.exitedAtMs) }),
   };
-}
-
-/** `exit_code` is absent while it runs, and -1 for whatever ended without one; the truth is in the other fields. */
-function ending(process: ProcessInfo): Record<string, unknown> {
-  const { outcome } = process;
-  return {
-    running: outcome === undefined,
-    ...(outcome && { exit_code: exitCode(process) }),
-    ...(outcome && { outcome }),
-    settled: process.settled,
-    streams_open: process.state === 'running' || process.state === 'exited',
-    pid: process.pid,
-    duration_ms: process.durationMs,
-    output_bytes: process.bytes.total,
-  };
-}
-
-function exitCode({ outcome }: ProcessInfo): number {
-  if (outcome?.kind === 'exit') return outcome.code;
-  return outcome?.kind === 'timeout' ? (outcome.code ?? -1) : -1;
 }
 
 function seconds(ms: number): number {

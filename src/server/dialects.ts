@@ -3,14 +3,16 @@
 import type { Clock } from '../base/clock.ts';
 import { coderRoutes } from './coder.ts';
 import { codexOptions, codexRoute } from './codex/codex.ts';
+import { Handover } from './handover.ts';
 import { mcpRoutes } from './mcp.ts';
 import { nativeRoutes, type NativeOptions } from './native.ts';
 import type { Route } from './router.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
+import type { SteadyHost } from './steady-host.ts';
 import { Terminals } from './terminals/terminals.ts';
 
 export interface DialectOptions {
-  readonly host: NativeOptions['host'];
+  readonly host: SteadyHost;
   readonly metrics: NativeOptions['metrics'];
   readonly clock: Clock;
   readonly report: (message: string) => void;
@@ -24,9 +26,14 @@ export interface DialectOptions {
   readonly detachMs?: number | undefined;
 }
 
-export async function openDialects(
-  options: DialectOptions,
-): Promise<{ routes: Route[]; close(): Promise<void> }> {
+export interface Dialects {
+  readonly routes: Route[];
+  /** To be called before the doors are closed. */
+  leave(): void;
+  close(): Promise<void>;
+}
+
+export async function openDialects(options: DialectOptions): Promise<Dialects> {
   const { host, clock, report, home, env, metrics } = options;
   const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
   const startRate = new StartRate(clock, options.startRate);
@@ -52,9 +59,10 @@ export async function openDialects(
     heartbeatMs,
     report,
   });
+  const handover = new Handover(host);
   const routes = [
     codexRoute('/codex', codex),
-    ...coderRoutes({ host, clock, startRate, defaultDirectory }),
+    ...coderRoutes({ host, clock, handover, startRate, defaultDirectory }),
     ...nativeRoutes({
       clock,
       host,
@@ -72,5 +80,5 @@ export async function openDialects(
     await mcp.close();
     await terminals.close();
   };
-  return { routes, close };
+  return { routes, leave: () => handover.leave(), close };
 }

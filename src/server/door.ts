@@ -54,8 +54,16 @@ interface Patience {
   readonly check: number;
 }
 
+/** How long a connection is kept for the next request. */
+export const IDLE_MS = 65_000;
 /** Slow senders of headers and bodies are cut off; slow answers are not. */
-const PATIENCE: Patience = { headers: 10_000, request: 30_000, idle: 65_000, check: 2000 };
+const PATIENCE: Patience = { headers: 10_000, request: 30_000, idle: IDLE_MS, check: 2000 };
+/** Of every answer in JSON. */
+export const JSON_HEADERS = {
+  'Content-Type': 'application/json; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+};
 const MAX_CONNECTIONS = 20_000;
 
 export function createDoor(options: DoorOptions): Server {
@@ -309,12 +317,7 @@ function internal(thrown: unknown, report: (message: string) => void): HoldfastE
 
 function send(response: ServerResponse, status: number, text: string): void {
   if (response.destroyed || response.writableEnded) return;
-  response.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(text),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-  });
+  response.writeHead(status, { ...JSON_HEADERS, 'Content-Length': Buffer.byteLength(text) });
   // As text: head and body then leave in one write.
   response.end(text);
 }

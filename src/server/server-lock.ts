@@ -9,6 +9,8 @@ import { openPrivate } from '../keeper/home.ts';
 
 export interface ServerNote {
   readonly pid: number;
+  /** When that process began, as the kernel counts: elsewhere the number may be somebody else's. */
+  readonly startTicks?: number;
   readonly url: string;
   /** Options with which it was started, for the one that takes its place. */
   readonly again: readonly string[];

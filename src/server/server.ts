@@ -7,6 +7,7 @@ import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi } from '../protocol/host-api.ts';
+import { readEntry } from '../host/proc-table.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
@@ -87,7 +88,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const lock = ours ? takeServerLock(home.folder) : undefined;
     held.add(() => lock?.release());
     const server = await open(options, { home, address, socket, held });
-    lock?.note({ pid: process.pid, url: server.url, again: options.again ?? [] });
+    const { pid } = process;
+    const startTicks = readEntry(pid)?.startTicks ?? 0;
+    lock?.note({ pid, startTicks, url: server.url, again: options.again ?? [] });
     return server;
   } catch (error) {
     await held.release();
@@ -154,6 +157,7 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   for (const name of hostNames(address)) hosts.add(`${name}:${port}`);
   await openSocket(door, place);
   openWebhook(options, place, { host, clock, report });
+  held.add(() => dialects.leave());
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
