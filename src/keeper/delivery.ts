@@ -1,6 +1,6 @@
 // An answer that the keeper gives itself: to a caller who waits at the server, on the caller's own connection. It has a
-// copy of that connection's descriptor, writes one answer to it and never reads from it. So the caller is answered without
-// waking the server first, and also when there is no server any more.
+// copy of that connection's descriptor and writes one answer to it. So the caller is answered without waking the server
+// first, and also when there is no server any more.
 
 import { closeSync, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -12,24 +12,28 @@ import type { Params } from '../protocol/operations.ts';
 import { loadPosix, type Posix } from '../host/posix.ts';
 import { PosixError } from '../host/posix-library.ts';
 
-export interface Delivery {
-  readonly text: Params<'text'>;
-  readonly to: Connection;
+/** What is waited for: the answer to `text` is told as coder's API does, that to `wait` as it is. */
+export type Awaited =
+  | { readonly op: 'text'; readonly params: Params<'text'> }
+  | { readonly op: 'wait'; readonly params: Params<'wait'> };
+
+export type Delivery = Awaited & {
+  readonly to: Place;
   /** Status and headers, each line with its end. */
   readonly head: string;
   /** The header that is true as long as the server reads on; otherwise the connection is closed behind the answer. */
   readonly kept: string;
-}
+};
 
 /** A descriptor of another program, and the number of the socket that it meant: descriptors are used again. */
-export interface Connection {
+export interface Place {
   readonly pid: number;
   readonly fd: number;
   readonly inode: number;
 }
 
 /** Throws `unsupported` where it cannot be had: not allowed, in another world of processes, or closed. */
-export function takeConnection({ pid, fd, inode }: Connection): TakenConnection {
+export function takeConnection({ pid, fd, inode }: Place): TakenConnection {
   const posix = loadPosix();
   if (!posix) throw unsupported('there are no system calls');
   let taken: number;
@@ -50,27 +54,42 @@ function unsupported(reason: string): HoldfastError {
 export class TakenConnection {
   private readonly fd: number;
   private readonly posix: Posix;
-  private closed = false;
+  /** Has the descriptor, once it is there. */
+  private socket: Socket | undefined;
 
   constructor(fd: number, posix: Posix) {
     this.fd = fd;
     this.posix = posix;
   }
 
+  /** The server has gone: whether the caller does is now seen here alone. What else it says is for nobody. */
+  watch(left: () => void): void {
+    this.asSocket().once('close', left).resume();
+  }
+
   /** Resolves when the kernel has all of it. A caller who has gone needs no answer. */
-  async answer(view: Results['text'], { head, kept }: Delivery, stays: boolean): Promise<void> {
-    const body = encodeGoJson(coderOutput(view));
-    const last = `Date: ${new Date().toUTCString()}\r\n${stays ? kept : 'Connection: close\r\n'}`;
+  async answer(result: unknown, { op, head, kept }: Delivery): Promise<void> {
+    const body =
+      op === 'text'
+        ? encodeGoJson(coderOutput(result as Results['text']))
+        : `${JSON.stringify(result)}\n`;
+    const last = `Date: ${new Date().toUTCString()}\r\n${this.socket ? 'Connection: close\r\n' : kept}`;
     const length = `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
     const bytes = Buffer.from(head + last + length + body);
-    const taken = this.sendNow(bytes);
+    const taken = this.socket ? 0 : this.sendNow(bytes);
     if (taken < bytes.length) await this.sendRest(bytes.subarray(taken));
   }
 
-  /** To be called in every case. */
+  /** To be called in every case. This copy alone is closed: `end` would end the whole connection. */
   close(): void {
-    if (!this.closed) closeSync(this.fd);
-    this.closed = true;
+    if (this.socket) this.socket.destroy();
+    else closeSync(this.fd);
+  }
+
+  private asSocket(): Socket {
+    this.socket ??= new Socket({ fd: this.fd, readable: true, writable: true });
+    // Told by 'close', which follows.
+    return this.socket.on('error', () => undefined);
   }
 
   private sendNow(bytes: Buffer): number {
@@ -84,13 +103,10 @@ export class TakenConnection {
   }
 
   private sendRest(bytes: Buffer): Promise<void> {
-    this.closed = true;
-    const socket = new Socket({ fd: this.fd, readable: false, writable: true });
+    const socket = this.asSocket();
     return new Promise((resolve) => {
-      // Not `end`, which would end the whole connection and not this copy of it.
-      socket.write(bytes, () => socket.destroy());
-      socket.on('error', () => undefined);
       socket.once('close', () => resolve());
+      socket.write(bytes, () => resolve());
     });
   }
 }

@@ -7,7 +7,7 @@ import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { Host } from '../host/host.ts';
 import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
-import { takeConnection, type Delivery } from './delivery.ts';
+import { takeConnection, type Delivery, type TakenConnection } from './delivery.ts';
 import { encodeFrame, FrameReader } from './frames.ts';
 import {
   PROTOCOL_VERSION,
@@ -144,7 +144,7 @@ class Connection {
   private readonly reader = new FrameReader();
   private readonly running = new Map<number, Cancellation>();
   /** Those of them that go on when this connection has ended. */
-  private readonly deliveries = new Set<number>();
+  private readonly deliveries = new Map<number, TakenConnection>();
   private makingLarge = 0;
   private readonly turnWaiters: (() => void)[] = [];
 
@@ -206,7 +206,6 @@ class Connection {
       answer = { id, error: toErrorShape(error) };
     }
     this.running.delete(id);
-    this.deliveries.delete(id);
     if (!this.socket.destroyed) this.send(answer);
     if (op === 'stop') await this.events.stop();
   }
@@ -235,14 +234,15 @@ class Connection {
     return this.inTurn(signal, () => (request.near ? grown.nearPage() : grown.page()));
   }
 
-  private async deliver({ id, owner, params }: Request, signal: AbortSignal): Promise<unknown> {
-    const delivery = params as Delivery;
+  private async deliver(request: Request, signal: AbortSignal): Promise<unknown> {
+    const delivery = request.params as Delivery;
+    const { op, params } = delivery;
     const caller = takeConnection(delivery.to);
-    this.deliveries.add(id);
+    this.deliveries.set(request.id, caller);
     try {
-      const view = await this.host.text(owner, delivery.text, signal);
-      await caller.answer(view, delivery, !this.socket.destroyed);
+      await caller.answer(await this.perform({ ...request, op, params }, signal), delivery);
     } finally {
+      this.deliveries.delete(request.id);
       caller.close();
     }
     return {};
@@ -293,8 +293,11 @@ class Connection {
   }
 
   private closed(): void {
-    for (const [id, cancellation] of this.running)
-      if (!this.deliveries.has(id)) cancellation.abort();
+    for (const [id, cancellation] of this.running) {
+      const caller = this.deliveries.get(id);
+      if (caller) caller.watch(() => cancellation.abort());
+      else cancellation.abort();
+    }
     for (const next of this.turnWaiters.splice(0)) {
       this.makingLarge += 1;
       next();

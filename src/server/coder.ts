@@ -186,9 +186,11 @@ async function output(exchange: Exchange, { host, handover, waits }: Waiting): P
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const id = exchange.params['id'] ?? '';
   if (exchange.query.get('wait') === 'true') {
-    const text = { id, waitMs: WAIT_MS, drainMs: DRAIN_MS };
-    if (handover && (await asOwner(scope, id, (owner) => handover.answered(exchange, owner, text))))
-      return undefined;
+    const params = { id, waitMs: WAIT_MS, drainMs: DRAIN_MS };
+    const handedOver = await asOwner(scope, id, async (owner) =>
+      handover?.answered(exchange, owner, { op: 'text', params }),
+    );
+    if (handedOver === true) return undefined;
     // One question to the host for all: the answer is on its way as soon as the shell has ended.
     const { chat, owner, compat } = scope;
     const key = JSON.stringify([id, owner, compat, chat !== undefined]);

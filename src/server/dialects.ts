@@ -66,6 +66,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
     ...nativeRoutes({
       clock,
       host,
+      handover,
       metrics,
       terminals,
       shell,

@@ -6,9 +6,8 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
-import type { Params } from '../protocol/operations.ts';
 import { loadPosix } from '../host/posix.ts';
-import type { Connection } from '../keeper/delivery.ts';
+import type { Awaited, Place } from '../keeper/delivery.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 import { IDLE_MS, JSON_HEADERS } from './door.ts';
 import { GONE } from './request-body.ts';
@@ -39,8 +38,8 @@ export class Handover {
     this.leaving = true;
   }
 
-  /** True when the keeper has answered; false when this server has to. Throws what `text` would. */
-  async answered(exchange: Exchange, owner: Owner, text: Params<'text'>): Promise<boolean> {
+  /** True when the keeper has answered; false when this server has to. Throws what the operation does. */
+  async answered(exchange: Exchange, owner: Owner, awaited: Awaited): Promise<boolean> {
     if (this.underWay >= MOST_AT_ONCE) return false;
     const link = await this.host.link();
     const to = connectionOf(exchange);
@@ -48,7 +47,8 @@ export class Handover {
     this.allow(link);
     this.underWay += 1;
     try {
-      await link.deliver(owner, { text, to, head: HEAD, kept: KEPT }, this.unlessLeaving(exchange));
+      const delivery = { ...awaited, to, head: HEAD, kept: KEPT };
+      await link.deliver(owner, delivery, this.unlessLeaving(exchange));
     } catch (error) {
       return this.failed(error, exchange, link);
     } finally {
@@ -86,7 +86,7 @@ export class Handover {
 }
 
 /** Undefined when another answer has to be sent before, or when this is to be the last one of the connection. */
-function connectionOf({ request, response }: Exchange): Connection | undefined {
+function connectionOf({ request, response }: Exchange): Place | undefined {
   const { socket } = request;
   const { fd = -1 } =
     (socket as Socket & { readonly _handle?: { readonly fd?: number } })._handle ?? {};

@@ -13,6 +13,7 @@ export interface NativeCall<Name extends NativeName> {
   readonly body: Body<Name>;
 }
 
+/** Nothing, when the answer has been written already. */
 export type Calls = {
-  readonly [Name in NativeName]: (call: NativeCall<Name>) => Promise<Answer<Name>>;
+  readonly [Name in NativeName]: (call: NativeCall<Name>) => Promise<Answer<Name> | undefined>;
 };

@@ -3,7 +3,9 @@
 import { stripAnsi } from '../base/ansi.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
+import type { Params } from '../protocol/operations.ts';
 import { DOCS_POLICY, docsPage } from './docs-page.ts';
+import type { Handover } from './handover.ts';
 import type { Metrics } from './metrics.ts';
 import type { Calls, NativeCall } from './native-call.ts';
 import { download } from './native-download.ts';
@@ -28,6 +30,8 @@ export interface NativeOptions extends TerminalCallOptions {
   readonly metrics: Metrics;
   readonly startRate: StartRate;
   readonly maxBodyBytes: number;
+  /** Lets the keeper answer those who wait, where it can. */
+  readonly handover?: Handover;
   readonly heartbeatMs?: number | undefined;
 }
 
@@ -113,7 +117,12 @@ function followOptions({ host, heartbeatMs = HEARTBEAT_MS }: NativeOptions) {
   return { host, heartbeatMs };
 }
 
-function inputCalls({ host }: NativeOptions) {
+function inputCalls({ host, handover }: NativeOptions) {
+  const wait = async (exchange: Exchange, owner: Owner, params: Params<'wait'>) => {
+    const handedOver = await handover?.answered(exchange, owner, { op: 'wait', params });
+    if (handedOver === true) return undefined;
+    return host.wait(owner, params, exchange.gone);
+  };
   return {
     stdin: async ({ owner, id, body: { text, base64, eof, writeId } }) => {
       if (text !== undefined && base64 !== undefined)
@@ -129,8 +138,8 @@ function inputCalls({ host }: NativeOptions) {
       return host.signal(owner.sees, { id, ...body, by });
     },
     waitOne: ({ exchange, owner, id, body: { for: conditions, timeoutMs } }) =>
-      host.wait(owner.sees, { waits: [{ id, for: conditions }], timeoutMs }, exchange.gone),
-    wait: ({ exchange, owner, body }) => host.wait(owner.sees, body, exchange.gone),
+      wait(exchange, owner.sees, { waits: [{ id, for: conditions }], timeoutMs }),
+    wait: ({ exchange, owner, body }) => wait(exchange, owner.sees, body),
   } satisfies Partial<Calls>;
 }
 

@@ -53,9 +53,12 @@ function connection(): RawConnection {
 
 function asking(method: 'GET' | 'POST', path: string, body?: unknown): string {
   const text = body === undefined ? '' : JSON.stringify(body);
-  const length = body === undefined ? '' : `Content-Length: ${Buffer.byteLength(text)}\r\n`;
+  const length =
+    body === undefined
+      ? ''
+      : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`;
   const host = new URL(ready.url).host;
-  return `${method} ${PREFIX}${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n${length}\r\n${text}`;
+  return `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n${length}\r\n${text}`;
 }
 
 function told(answer: Pick<RawAnswer, 'body'>): Record<string, unknown> {
@@ -63,13 +66,19 @@ function told(answer: Pick<RawAnswer, 'body'>): Record<string, unknown> {
 }
 
 /** A process that ends when it is told to. */
-async function held(on: RawConnection, says = 'echo said'): Promise<{ wait: string; end(): void }> {
+async function held(
+  on: RawConnection,
+  says = 'echo said',
+): Promise<{ id: string; wait: string; end(): void }> {
   const path = join(temporaryFolder(), 'fifo');
   const command = `mkfifo ${path}; ${says}; read _ < ${path}; exit 7`;
-  const { id } = told(await on.ask(asking('POST', '/start', { command }))) as { id: string };
+  const { id } = told(await on.ask(asking('POST', `${PREFIX}/start`, { command }))) as {
+    id: string;
+  };
   await keeper.wait('*', { waits: [{ id, for: [{ kind: 'text', text: 'said' }] }] });
   return {
-    wait: asking('GET', `/${id}/output?wait=true`),
+    id,
+    wait: asking('GET', `${PREFIX}/${id}/output?wait=true`),
     end: () => writeFileSync(path, '\n'),
   };
 }
@@ -120,10 +129,29 @@ describe('a caller who waits', () => {
     },
   );
 
+  it('[SV22] is answered in the native dialect too, and let go when it leaves after the server has', async () => {
+    const process = await held(connection());
+    const wait = { waits: [{ id: process.id, for: [{ kind: 'exit' }] }] };
+    const callers = Array.from({ length: 4 }, connection);
+    for (const caller of callers) caller.write(asking('POST', '/v1/wait', wait));
+    await parked(callers.length);
+    server.child.kill('SIGKILL');
+    await server.ended;
+    const [staying, ...leaving] = callers;
+    for (const caller of leaving) caller.close();
+    await parked(1);
+    process.end();
+    const answer = await staying?.answer();
+    expect(told(answer ?? { body: '{}' })).toMatchObject({
+      timedOut: false,
+      met: [{ kind: 'exit', met: true }],
+    });
+  });
+
   it('[SV22] gets the answers of one connection in the order of its requests, each once', async () => {
     const caller = connection();
     const [first, second] = [await held(caller), await held(caller)];
-    const listed = asking('GET', '/list');
+    const listed = asking('GET', `${PREFIX}/list`);
     caller.write(first.wait + second.wait + listed);
     await parked(2);
     second.end();
@@ -156,7 +184,7 @@ describe('a caller who waits', () => {
     // Unread, the first answer fills most of what the kernel keeps for this connection.
     caller.write(process.wait.replace('?wait=true', ''));
     await once(caller, 'readable');
-    caller.write(process.wait + asking('GET', '/list'));
+    caller.write(process.wait + asking('GET', `${PREFIX}/list`));
     await parked(1);
     process.end();
     await keeper.completions('*', { waitMs: 60_000 });
