@@ -1,8 +1,8 @@
 // Starting a process: the checks in their order, the key or id that makes a repeated start attach instead, and the
 // journal that exists before the child does.
 
-import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { keyedSum } from '../base/keyed-sum.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
 import type { StartSpec } from '../protocol/operations.ts';
@@ -52,6 +52,7 @@ export class Starter {
   private readonly bootId = readBootId();
   private readonly surroundings: StartSurroundings;
   private readonly spares: SpareJournals;
+  private readonly sum: (text: string) => string;
   /** Starts that have passed every check and are not in the registry yet. */
   private readonly launching = new Set<Promise<unknown>>();
   private closed = false;
@@ -60,6 +61,7 @@ export class Starter {
     this.options = options;
     this.gate = new TurnGate(options.limits.startsPerTurn);
     this.spares = new SpareJournals(options);
+    this.sum = keyedSum(options.fingerprintKey);
     this.surroundings = startSurroundings(options.surroundings);
   }
 
@@ -69,7 +71,7 @@ export class Starter {
     if (claim === undefined)
       return { process: await this.launch(owner, spec, () => ''), attached: false };
     let made: string | undefined;
-    const fingerprint = (): string => (made ??= fingerprintOf(spec, this.options.fingerprintKey));
+    const fingerprint = (): string => (made ??= this.sum(inputsOf(spec)));
     for (;;) {
       const known = this.known(owner, spec, fingerprint);
       if (known) return { process: known, attached: true };
@@ -130,7 +132,8 @@ export class Starter {
     }
     const spare = this.spares.take();
     const plan = this.plan(spec, spare);
-    const launched = this.startChild({ owner, spec, fingerprint, plan, ...spare });
+    const { serial, journal } = spare;
+    const launched = this.startChild({ owner, spec, fingerprint, plan, serial, journal });
     this.launching.add(launched);
     try {
       return await launched;
@@ -264,7 +267,7 @@ function conflict(spec: StartSpec): HoldfastError {
 }
 
 /** Of everything that decides what runs. Environment values are among it, so only a keyed sum is ever kept. */
-function fingerprintOf(spec: StartSpec, key: Buffer): string {
+function inputsOf(spec: StartSpec): string {
   const {
     command,
     argv,
@@ -291,7 +294,7 @@ function fingerprintOf(spec: StartSpec, key: Buffer): string {
     hardTimeoutMs,
     sorted(labels),
   ];
-  return createHmac('sha256', key).update(JSON.stringify(inputs)).digest('hex');
+  return JSON.stringify(inputs);
 }
 
 function sorted(values: Record<string, string> | undefined): [string, string][] {
