@@ -10,7 +10,7 @@ export class Batch {
   readonly firstOffset: number;
   endSeq: number;
   endOffset: number;
-  used = 0;
+  bytes = 0;
   /** Stands for events that were dropped: a single gap record. */
   readonly gap: boolean;
   /** Nothing may come behind it. */
@@ -34,27 +34,27 @@ export class Batch {
   }
 
   get empty(): boolean {
-    return this.used === 0;
+    return this.bytes === 0;
   }
 
   fits(payloadBytes: number): boolean {
-    return this.used + HEADER_BYTES + payloadBytes <= this.capacity;
+    return this.bytes + HEADER_BYTES + payloadBytes <= this.capacity;
   }
 
   add(header: RecordHeader, payload: Buffer, outputBytes = 0): void {
     this.seal();
-    writeHeader(this.buffer, this.used, header);
-    payload.copy(this.buffer, this.used + HEADER_BYTES);
-    sealRecord(this.buffer, this.used, payload.length);
-    this.used += HEADER_BYTES + payload.length;
+    writeHeader(this.buffer, this.bytes, header);
+    payload.copy(this.buffer, this.bytes + HEADER_BYTES);
+    sealRecord(this.buffer, this.bytes, payload.length);
+    this.bytes += HEADER_BYTES + payload.length;
     this.endSeq = header.seq;
     this.endOffset = header.offset + outputBytes;
   }
 
   /** Bytes behind the last record that are no record themselves. */
   addFooter(footer: Buffer): void {
-    footer.copy(this.buffer, this.used);
-    this.used += footer.length;
+    footer.copy(this.buffer, this.bytes);
+    this.bytes += footer.length;
     this.final = true;
   }
 
@@ -62,34 +62,34 @@ export class Batch {
   openOutput(stamp: EventStamp, kind: number, stream: number): void {
     this.seal();
     const { seq, offset, atUs, wallMs } = stamp;
-    writeHeader(this.buffer, this.used, { kind, stream, seq, offset, atUs, wallMs });
-    this.openAt = this.used;
+    writeHeader(this.buffer, this.bytes, { kind, stream, seq, offset, atUs, wallMs });
+    this.openAt = this.bytes;
     this.openStream = stream;
-    this.used += HEADER_BYTES;
+    this.bytes += HEADER_BYTES;
     this.endSeq = stamp.seq;
   }
 
   /** Adds to the open output event as much as it may take; 0 when it cannot take any. */
   extend(stream: number, bytes: Buffer, maxEventBytes: number): number {
     if (this.openAt < 0 || this.openStream !== stream) return 0;
-    const soFar = this.used - this.openAt - HEADER_BYTES;
-    const room = Math.min(maxEventBytes - soFar, this.capacity - this.used, bytes.length);
+    const soFar = this.bytes - this.openAt - HEADER_BYTES;
+    const room = Math.min(maxEventBytes - soFar, this.capacity - this.bytes, bytes.length);
     if (room <= 0) return 0;
-    bytes.copy(this.buffer, this.used, 0, room);
-    this.used += room;
+    bytes.copy(this.buffer, this.bytes, 0, room);
+    this.bytes += room;
     this.endOffset += room;
     return room;
   }
 
   seal(): void {
     if (this.openAt < 0) return;
-    sealRecord(this.buffer, this.openAt, this.used - this.openAt - HEADER_BYTES);
+    sealRecord(this.buffer, this.openAt, this.bytes - this.openAt - HEADER_BYTES);
     this.openAt = -1;
   }
 
   view(): Buffer {
     this.seal();
-    return this.buffer.subarray(0, this.used);
+    return this.buffer.subarray(0, this.bytes);
   }
 
   /** As a journal's file takes it. */

@@ -30,9 +30,9 @@ export interface HeadTailInput {
 
 export interface HeadTailLimits {
   /** Of the whole text, markers included, encoded as UTF-8. */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
   /** Of one line as shown, without its line break; taken as 64 when smaller. */
-  readonly maxLineBytes?: number;
+  readonly maxLineBytes?: number | undefined;
 }
 
 export interface HeadTailPlan {

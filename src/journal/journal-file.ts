@@ -5,7 +5,7 @@
 import type { Disk } from '../base/disk.ts';
 import type { DiskUsage } from './disk-usage.ts';
 import { NextFile } from './next-file.ts';
-import { bytesOf, SegmentFile, tryTo } from './segment-file.ts';
+import { SegmentFile, tryTo } from './segment-file.ts';
 import { openingAt, Segment, segmentHeader, type SegmentRange } from './segment.ts';
 
 export interface JournalPlace {
@@ -33,7 +33,8 @@ export interface Stretch {
 
 /** Records that are written together with others, and where each part begins is to be found again. */
 export interface Part extends Stretch {
-  /** Its bytes, in as many pieces as they stand in. */
+  readonly bytes: number;
+  /** These bytes, in as many pieces as they stand in. */
   pieces(): readonly Buffer[];
 }
 
@@ -89,17 +90,19 @@ export class JournalFile {
 
   /** Creates the next segment. Its opening record is written with what follows, or at once when asked for. */
   openSegment(firstSeq: number, firstOffset: number): void {
+    const { disk } = this.place;
     const fd = this.ahead?.take();
     if (fd !== undefined) this.ahead = undefined;
     this.closeSegment();
     const segment = this.nextSegment(firstSeq, firstOffset);
-    this.opened(segment, fd ?? this.place.disk.create(segment.path));
+    if (fd === undefined) this.opened(segment, disk.create(segment.path), 0);
+    else this.opened(segment, fd, disk.size(fd));
   }
 
   /** The same in the background, for a journal that nobody uses yet. */
   async openSegmentSoon(firstSeq: number, firstOffset: number): Promise<void> {
     const segment = this.nextSegment(firstSeq, firstOffset);
-    this.opened(segment, await this.place.disk.createSoon(segment.path));
+    this.opened(segment, await this.place.disk.createSoon(segment.path), 0);
   }
 
   /**
@@ -113,12 +116,12 @@ export class JournalFile {
     let fd: number | undefined;
     try {
       fd = disk.openWrite(old.path);
-      const kept = fd === undefined ? 0 : openingBytes(disk, fd);
+      const kept = fd === undefined ? 0 : old.openingBytes || openingBytes(disk, fd);
       if (fd === undefined || kept === 0) return false;
       disk.truncate(fd, kept);
       disk.rename(old.path, segment.path);
-      segment.size = kept;
-      this.opened(segment, fd);
+      segment.size = segment.openingBytes = kept;
+      this.opened(segment, fd, kept);
       fd = undefined;
       return true;
     } catch {
@@ -147,10 +150,10 @@ export class JournalFile {
     return new Segment(disk, folder, id, range);
   }
 
-  private opened(segment: Segment, fd: number): void {
+  private opened(segment: Segment, fd: number, bytes: number): void {
     const { disk, id } = this.place;
-    const header = segmentHeader(id, segment.range(), this.wallMs());
-    this.current = new SegmentFile(disk, { segment, fd, header });
+    const header = segmentHeader(id, segment, this.wallMs());
+    this.current = new SegmentFile(disk, { segment, fd, bytes, header });
     this.lastNumber = segment.number;
     this.segments.push(segment);
     this.counted(this.current);
@@ -160,40 +163,37 @@ export class JournalFile {
   probe(): void {
     const { firstSeq, firstOffset } = this.segments.at(-1) ?? { firstSeq: 1, firstOffset: 0 };
     const [endSeq, endOffset] = [firstSeq - 1, firstOffset];
-    this.appendSync([{ firstSeq, firstOffset, endSeq, endOffset, pieces: () => [] }]);
+    this.appendSync([{ firstSeq, firstOffset, endSeq, endOffset, bytes: 0, pieces: () => [] }]);
   }
 
   appendSync(parts: readonly [Part, ...Part[]]): void {
-    const pieces = parts.map((part) => part.pieces());
-    const all = pieces.flat();
-    const file = this.ready(bytesOf(all), parts[0]);
+    const bytes = bytesOf(parts);
+    const file = this.ready(bytes, parts[0]);
     try {
       this.makeLast(file, parts);
-      file.writeSync(all);
+      file.writeSync(piecesOf(parts), bytes);
     } catch (error) {
       this.undo(file);
       throw error;
     }
-    this.grew(file, parts, pieces);
+    this.grew(file, parts);
   }
 
   /** The same by another thread. */
   async append(parts: readonly [Part, ...Part[]]): Promise<void> {
-    const pieces = parts.map((part) => part.pieces());
-    const all = pieces.flat();
-    const bytes = bytesOf(all);
+    const bytes = bytesOf(parts);
     if (this.waits(bytes)) await this.ahead?.made;
     // Removed while it waited: there is nothing to write to any more.
     if (this.removed) return;
     const file = this.ready(bytes, parts[0]);
     try {
       this.makeLast(file, parts);
-      await file.write(all);
+      await file.write(piecesOf(parts), bytes);
     } catch (error) {
       this.undo(file);
       throw error;
     }
-    if (!this.removed) this.grew(file, parts, pieces);
+    if (!this.removed) this.grew(file, parts);
   }
 
   /** What nothing may come behind has to end its file. */
@@ -254,15 +254,8 @@ export class JournalFile {
     this.place.disk.removeSoon(segment.path);
   }
 
-  private grew(
-    file: SegmentFile,
-    parts: readonly Part[],
-    pieces: readonly (readonly Buffer[])[],
-  ): void {
-    for (const [index, part] of parts.entries()) {
-      const bytes = bytesOf(pieces[index] ?? []);
-      if (bytes > 0) file.segment.grew(bytes, part);
-    }
+  private grew(file: SegmentFile, parts: readonly Part[]): void {
+    for (const part of parts) if (part.bytes > 0) file.segment.grew(part.bytes, part);
     this.counted(file);
     if (file.segment.size > this.segmentBytes * AHEAD_FROM) this.ahead ??= this.nextFile();
   }
@@ -347,6 +340,15 @@ export class JournalFile {
     this.segments.splice(this.segments.indexOf(segment), 1);
     this.removeSegment(segment);
   }
+}
+
+function bytesOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, part) => sum + part.bytes, 0);
+}
+
+function piecesOf(parts: readonly [Part, ...Part[]]): readonly Buffer[] {
+  // Mostly it is one.
+  return parts.length === 1 ? parts[0].pieces() : parts.flatMap((part) => part.pieces());
 }
 
 /** Of the record that a segment begins with; 0 when it does not. */

@@ -4,7 +4,8 @@
 
 import type { BufferPool } from '../base/buffer-pool.ts';
 import type { Clock } from '../base/clock.ts';
-import { eventKinds, streams, type EventBody, type Stream } from '../protocol/event.ts';
+import { eventKinds, streams } from '../protocol/event.ts';
+import type { EventBody, EventStamp, Stream } from '../protocol/event.ts';
 import { MAX_OUTPUT_EVENT_BYTES } from '../protocol/limits.ts';
 import { encodeBody, headOf, HEADER_BYTES } from '../protocol/record.ts';
 import { type DiskUsage } from './disk-usage.ts';
@@ -28,6 +29,12 @@ export interface JournalOptions {
     readonly offset: number;
     readonly lostBytes: number;
   };
+}
+
+/** What a finished journal says of its process. */
+export interface ClosedSummary {
+  readonly facts?: object;
+  readonly ending?: object;
 }
 
 /** Behind the last record of a finished journal, after its length, so that it is found without reading the rest. */
@@ -111,11 +118,10 @@ export class Journal {
   }
 
   /** The last event: nothing can be appended after it. It carries all that a list needs to know of the process. */
-  appendClosed(summary: Readonly<Record<string, unknown>>): number {
+  appendClosed({ facts, ending }: ClosedSummary): number {
     const { offset: bytes, lostBytes } = this;
-    const payload = Buffer.from(
-      JSON.stringify({ ...summary, bytes, lostBytes, segments: this.file.ranges() }),
-    );
+    const segments = this.file.ranges();
+    const payload = Buffer.from(JSON.stringify({ facts, ending, bytes, lostBytes, segments }));
     const footer = Buffer.alloc(FOOTER_BYTES);
     footer.writeUInt32LE(HEADER_BYTES + payload.length);
     FOOTER_MAGIC.copy(footer, 4);
@@ -134,13 +140,10 @@ export class Journal {
       let taken = batch?.extend(number, rest, this.maxEventBytes) ?? 0;
       let added = taken;
       if (taken === 0) {
-        const stamp = { seq: this.seq + 1, offset: this.offset, ...this.times() };
+        const stamp = this.stamp();
         // A little room is wasted rather than an event begun that could take only a few bytes.
         if (!batch?.fits(Math.min(rest.length, this.maxEventBytes, 4096))) {
-          batch = this.outbox.open(
-            { firstSeq: stamp.seq, firstOffset: stamp.offset },
-            HEADER_BYTES + 1,
-          );
+          batch = this.outbox.open(stamp.seq, stamp.offset, HEADER_BYTES + 1);
         }
         batch.openOutput(stamp, eventKinds.output, number);
         this.seq = stamp.seq;
@@ -157,18 +160,25 @@ export class Journal {
   private writeThrough(stream: number, bytes: Buffer): boolean {
     if (!this.outbox.opensFor(bytes.length)) return false;
     const { seq, offset: firstOffset, maxEventBytes } = this;
-    const times = this.times();
+    const { atUs, wallMs } = this.stamp();
     const pieces: Buffer[] = [];
     let endSeq = seq;
     for (let at = 0; at < bytes.length; at += maxEventBytes) {
       const payload = bytes.subarray(at, at + maxEventBytes);
       endSeq += 1;
       const [kind, offset] = [eventKinds.output, firstOffset + at];
-      pieces.push(headOf({ kind, stream, seq: endSeq, offset, ...times }, payload), payload);
+      pieces.push(headOf({ kind, stream, seq: endSeq, offset, atUs, wallMs }, payload), payload);
     }
     const endOffset = firstOffset + bytes.length;
-    const stretch = { firstSeq: seq + 1, firstOffset, endSeq, endOffset };
-    if (!this.outbox.writeThrough({ ...stretch, pieces: () => pieces })) return false;
+    const part = {
+      firstSeq: seq + 1,
+      firstOffset,
+      endSeq,
+      endOffset,
+      bytes: bytes.length + (endSeq - seq) * HEADER_BYTES,
+      pieces: () => pieces,
+    };
+    if (!this.outbox.writeThrough(part)) return false;
     [this.seq, this.offset] = [endSeq, endOffset];
     this.grew(endSeq, endOffset);
     return true;
@@ -249,8 +259,10 @@ export class Journal {
     this.file.remove();
   }
 
-  private times(): { atUs: number; wallMs: number } {
-    return { atUs: this.clock.nowUs() - this.originUs, wallMs: this.clock.wallMs() };
+  /** Of the next event. */
+  private stamp(): EventStamp {
+    const { seq, offset, clock, originUs } = this;
+    return { seq: seq + 1, offset, atUs: clock.nowUs() - originUs, wallMs: clock.wallMs() };
   }
 
   private add(
@@ -259,23 +271,17 @@ export class Journal {
     footer: Buffer,
   ): number {
     if (this.ended) throw new Error(`a ${kind} event after the journal was closed`);
-    const header = {
-      kind: eventKinds[kind],
-      stream: 0,
-      seq: this.seq + 1,
-      offset: this.offset,
-      ...this.times(),
-    };
+    const { seq, offset, atUs, wallMs } = this.stamp();
     let batch = this.outbox.last();
     if (!batch?.fits(payload.length + footer.length)) {
       const bytes = HEADER_BYTES + payload.length + footer.length;
-      batch = this.outbox.open({ firstSeq: header.seq, firstOffset: header.offset }, bytes);
+      batch = this.outbox.open(seq, offset, bytes);
     }
-    batch.add(header, payload);
+    batch.add({ kind: eventKinds[kind], stream: 0, seq, offset, atUs, wallMs }, payload);
     if (footer.length > 0) batch.addFooter(footer);
-    this.seq = header.seq;
+    this.seq = seq;
     this.outbox.added(HEADER_BYTES + payload.length + footer.length);
-    return header.seq;
+    return seq;
   }
 
   private grew(seq: number, offset: number): void {

@@ -62,11 +62,11 @@ export class Outbox {
     return this.queue.at(-1);
   }
 
-  open(stretch: { firstSeq: number; firstOffset: number }, bytes: number): Batch {
+  open(firstSeq: number, firstOffset: number, bytes: number): Batch {
     const { pool, file } = this.options;
     const buffer = bytes <= pool.size ? pool.take() : Buffer.allocUnsafe(bytes);
     const capacity = Math.max(bytes, Math.min(buffer.length, file.segmentBytes));
-    const batch = new Batch(buffer, { ...stretch, capacity });
+    const batch = new Batch(buffer, { firstSeq, firstOffset, capacity });
     this.queue.push(batch);
     return batch;
   }
@@ -169,7 +169,7 @@ export class Outbox {
     const most = Math.min(file.segmentBytes, memoryBytes) / 2;
     let bytes = 0;
     for (const [index, batch] of this.queue.entries()) {
-      bytes += batch.used;
+      bytes += batch.bytes;
       if (index > 0 && bytes > most) return index;
     }
     return this.queue.length;
@@ -177,7 +177,7 @@ export class Outbox {
 
   private written(batches: readonly Batch[]): void {
     for (const batch of batches) {
-      this.bytes -= batch.used;
+      this.bytes -= batch.bytes;
       // While degraded a reader may still look into the batch.
       if (this.degraded === undefined) this.options.pool.give(batch.buffer);
     }
@@ -227,7 +227,7 @@ export class Outbox {
 
   private drop(batch: Batch): void {
     const bytes = batch.endOffset - batch.firstOffset;
-    this.bytes -= batch.used;
+    this.bytes -= batch.bytes;
     if (!batch.gap) this.lostBytes += bytes;
     this.dropped ??= {
       fromSeq: batch.firstSeq,
@@ -262,7 +262,7 @@ export class Outbox {
       wallMs,
     };
     batch.add(header, payload, dropped.bytes);
-    this.bytes += batch.used;
+    this.bytes += batch.bytes;
     return batch;
   }
 }

@@ -20,12 +20,12 @@ export class SegmentFile {
   /** Writes and syncs that a thread is at: until they are over the descriptor must not be given to another file. */
   private readonly underWay = new Set<Promise<unknown>>();
 
-  constructor(disk: Disk, file: { segment: Segment; fd: number; header: Buffer }) {
+  constructor(disk: Disk, file: { segment: Segment; fd: number; bytes: number; header: Buffer }) {
     this.disk = disk;
     this.segment = file.segment;
     this.fd = file.fd;
     this.header = file.header;
-    this.fileBytes = disk.size(file.fd);
+    this.fileBytes = file.bytes;
   }
 
   get occupies(): number {
@@ -37,9 +37,10 @@ export class SegmentFile {
     return this.occupies - this.segment.size;
   }
 
-  writeSync(records: readonly Buffer[]): void {
-    const parts = this.framed(records);
-    const wanted = this.headerBytes + bytesOf(records);
+  /** Records that are so many bytes together. */
+  writeSync(records: readonly Buffer[], bytes: number): void {
+    const wanted = this.headerBytes + bytes;
+    const parts = this.framed(records, wanted);
     let written = this.disk.writeSync(this.fd, parts, this.segment.size);
     while (written < wanted) {
       const rest = Buffer.concat(parts).subarray(written);
@@ -48,8 +49,8 @@ export class SegmentFile {
     this.wrote(wanted);
   }
 
-  write(records: readonly Buffer[]): Promise<void> {
-    return this.during(this.writeOn(records));
+  write(records: readonly Buffer[], bytes: number): Promise<void> {
+    return this.during(this.writeOn(records, bytes));
   }
 
   /** Makes what has been written survive a loss of power. */
@@ -57,9 +58,9 @@ export class SegmentFile {
     return this.during(this.disk.sync(this.fd));
   }
 
-  private async writeOn(records: readonly Buffer[]): Promise<void> {
-    const parts = this.framed(records);
-    const wanted = this.headerBytes + bytesOf(records);
+  private async writeOn(records: readonly Buffer[], bytes: number): Promise<void> {
+    const wanted = this.headerBytes + bytes;
+    const parts = this.framed(records, wanted);
     let written = await this.disk.write(this.fd, parts, this.segment.size);
     // A short write is no error to Node: what follows either fits after all or says why not.
     while (written < wanted) {
@@ -103,21 +104,19 @@ export class SegmentFile {
     return this.header?.length ?? 0;
   }
 
-  private framed(records: readonly Buffer[]): readonly Buffer[] {
+  private framed(records: readonly Buffer[], bytes: number): readonly Buffer[] {
     const parts = this.header ? [this.header, ...records] : records;
-    const behind = this.leftBytes - bytesOf(parts);
+    const behind = this.leftBytes - bytes;
     return behind > 0 ? [...parts, END_MARK.subarray(0, behind)] : parts;
   }
 
   private wrote(bytes: number): void {
     this.fileBytes = Math.max(this.fileBytes, this.segment.size + bytes);
+    // One that another journal began keeps that beginning.
+    this.segment.openingBytes ||= this.headerBytes;
     this.segment.size += this.headerBytes;
     this.header = undefined;
   }
-}
-
-export function bytesOf(parts: readonly Buffer[]): number {
-  return parts.reduce((sum, part) => sum + part.length, 0);
 }
 
 function some(written: number): number {

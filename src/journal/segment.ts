@@ -69,6 +69,8 @@ export class Segment implements Source {
   endOffset: number;
   size: number;
   readonly marks: Mark[] = [];
+  /** Of the record that its file begins with; 0 while that is not known. */
+  openingBytes = 0;
   /** Reads under way. */
   reading = 0;
   private readonly disk: Disk;
