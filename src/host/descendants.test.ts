@@ -266,10 +266,7 @@ describe('whether anybody is left', () => {
   });
 
   test('[D1] a group of zombies is not alive', async () => {
-    const pid = await nursery.posix.spawn({
-      ...shellPlan('exit 0'),
-      stdio: { output: 1, errors: 2 },
-    });
+    const pid = await nursery.posix.spawn(shellPlan('exit 0'), { output: 1, errors: 2 });
     while (readEntry(pid)?.state !== 'Z');
     expect(() => process.kill(-pid, 0)).not.toThrow();
     expect(groupAlive(pid)).toBe(false);

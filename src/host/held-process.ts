@@ -160,28 +160,27 @@ export class HeldProcess implements ChildListener {
     this.rootAlive = false;
     this.reapedAtTicks = loadPosix()?.bootTicks() ?? nowTicks();
     this.exitedUs = clock.nowUs();
-    const known = {
-      outcome: outcomeOf(status, this.sent, this.timedOutAfterMs),
-      exitedAtMs: clock.wallMs(),
-    };
-    this.known = known;
+    const outcome = outcomeOf(status, this.sent, this.timedOutAfterMs);
+    const exitedAtMs = clock.wallMs();
+    this.known = { outcome, exitedAtMs };
     this.tty?.release();
-    this.append({ kind: 'exited', body: { outcome: known.outcome } });
+    this.append({ kind: 'exited', body: { outcome } });
     this.tty?.exited();
+    const closing = this.closeIfDone();
     this.whenVisible(() => {
-      this.outcome = known.outcome;
-      this.exitedAtMs = known.exitedAtMs;
-      this.wake();
+      this.outcome = outcome;
+      this.exitedAtMs = exitedAtMs;
       // When whoever waits for the exit has been answered.
       setImmediate(() => watcher.exited(this));
+      if (closing) this.closed();
+      else this.wake();
     });
-    this.closeIfDone();
   }
 
   ended(): void {
     this.streamsEnded = true;
     this.tty?.release();
-    this.closeIfDone();
+    if (this.closeIfDone()) this.whenVisible(() => this.closed());
   }
 
   /** Milliseconds since the last byte of output, or since the start. */
@@ -283,33 +282,36 @@ export class HeldProcess implements ChildListener {
     this.child = undefined;
   }
 
-  private durationMs(): number {
+  durationMs(): number {
     if (this.ending) return this.ending.durationMs;
     return Math.round(((this.exitedUs ?? this.setting.clock.nowUs()) - this.startedUs) / 1000);
   }
 
-  private closeIfDone(): void {
-    const { known } = this;
-    if (!this.streamsEnded || known === undefined || this.ending) return;
-    if (!(this.journal instanceof Journal)) return;
-    const { clock, watcher } = this.setting;
+  /** True when the last event has been appended; `closed` is due when that can be read. */
+  private closeIfDone(): boolean {
+    const { known, journal } = this;
+    if (!this.streamsEnded || !known || this.ending || !(journal instanceof Journal)) return false;
     this.ending = {
-      ...known,
-      closedAtMs: clock.wallMs(),
+      outcome: known.outcome,
+      exitedAtMs: known.exitedAtMs,
+      closedAtMs: this.setting.clock.wallMs(),
       durationMs: this.durationMs(),
       ...(this.lastOutputAtMs !== undefined && { lastOutputAtMs: this.lastOutputAtMs }),
     };
-    this.journal.appendClosed({ facts: this.facts, ending: this.ending });
-    this.whenVisible(() => {
-      this.closedAtMs = this.ending?.closedAtMs;
-      this.closedAtUs = clock.nowUs();
-      this.child?.release();
-      this.child = undefined;
-      this.input.close();
-      this.pacing?.gone();
-      this.wake();
-      watcher.closed(this);
-    });
+    journal.appendClosed({ facts: this.facts, ending: this.ending });
+    return true;
+  }
+
+  private closed(): void {
+    const { clock, watcher } = this.setting;
+    this.closedAtMs = this.ending?.closedAtMs;
+    this.closedAtUs = clock.nowUs();
+    this.child?.release();
+    this.child = undefined;
+    this.input.close();
+    this.pacing?.gone();
+    this.wake();
+    watcher.closed(this);
   }
 
   private inputOf(): Child {
@@ -330,8 +332,8 @@ export class HeldProcess implements ChildListener {
   }
 
   /**
-   * Runs after what has been appended can be read. Looked at only when this turn's work is done: an exit and the end of
-   * the streams mostly come together, and are then written together.
+   * Runs after what has been appended can be read. Looked at only when this turn's work is done: what comes together is
+   * then written together.
    */
   private whenVisible(then: () => void): void {
     const { journal } = this;

@@ -64,11 +64,12 @@ export class Host implements HostApi {
     input: Params<'start'>,
     signal?: AbortSignal,
   ): Promise<Results['start']> {
-    const { waitMs: timeoutMs = 0, ...spec } = this.params('start', input);
+    const spec = this.params('start', input);
     const { process, attached } = await this.house.start(owner, spec);
+    const { waitMs: timeoutMs = 0 } = spec;
     // It has been started: where no more may wait, this is answered at once.
     if (timeoutMs > 0 && process.outcome === undefined && !this.crowded)
-      await this.parkFor(process, 'exit', { timeoutMs, signal });
+      await this.parkFor(process, () => process.outcome, { timeoutMs, signal });
     return { process: process.info(), attached };
   }
 
@@ -129,22 +130,21 @@ export class Host implements HostApi {
   }
 
   async text(owner: Owner, input: Params<'text'>, signal?: AbortSignal): Promise<Results['text']> {
-    const { maxBytes, maxLineBytes, waitMs, drainMs = 0, ...target } = this.params('text', input);
-    const process = this.find(owner, target);
+    const params = this.params('text', input);
+    const { waitMs, drainMs = 0 } = params;
+    const process = this.find(owner, params);
     if (waitMs !== undefined && process.outcome === undefined)
-      await this.parkFor(process, 'exit', { timeoutMs: waitMs, signal });
+      await this.parkFor(process, () => process.outcome, { timeoutMs: waitMs, signal });
     if (process.state === 'exited' && drainMs > 0) {
-      const passedMs = this.house.clock.wallMs() - (process.info().exitedAtMs ?? 0);
+      const passedMs = this.house.clock.wallMs() - (process.exitedAtMs ?? 0);
       const timeoutMs = Math.ceil(Math.min(drainMs, drainMs - passedMs));
-      if (timeoutMs > 0) await this.parkFor(process, 'closed', { timeoutMs, signal });
+      if (timeoutMs > 0)
+        await this.parkFor(process, () => process.closedAtMs, { timeoutMs, signal });
     }
     // Before the output, so that a process said to have ended has all its output here.
     const info = process.info();
-    const limits = {
-      ...(maxBytes !== undefined && { maxBytes }),
-      ...(maxLineBytes !== undefined && { maxLineBytes }),
-    };
-    return { ...(await this.texts.of(process.journal, limits)), process: info };
+    const { text, truncated } = await this.texts.of(process.journal, params);
+    return { text, process: info, ...(truncated && { truncated }) };
   }
 
   async search(
@@ -300,13 +300,15 @@ export class Host implements HostApi {
     return this.house.registry.find(owner, target.id);
   }
 
+  /** Until the process has what is asked of it. */
   private parkFor(
     process: HeldProcess,
-    kind: 'exit' | 'closed',
-    limits: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined },
+    has: () => unknown,
+    { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal | undefined },
   ): Promise<unknown> {
-    const waits = [{ process, for: [{ kind }] }];
-    return this.park(() => waitFor({ waits, mode: 'first', ...limits }, this.conditionTools));
+    const { clock } = this.house;
+    const subscribe = (wake: () => void): (() => void) => process.onChange(wake);
+    return this.park(() => waitUntil(has, { clock, timeoutMs, signal, subscribe }));
   }
 
   private get crowded(): boolean {

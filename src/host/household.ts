@@ -243,18 +243,19 @@ export class Household {
   private async complete(process: HeldProcess): Promise<void> {
     const { facts, outcome } = process;
     if (outcome === undefined || this.feed.completions.has(facts.serial)) return;
-    const { durationMs, bytes } = process.info();
+    const durationMs = process.durationMs();
+    const bytes = process.journal.visibleOffset;
     const text = await lastLines(process.journal, LAST_LINES_BYTES).catch(() => '');
     this.feed.completions.add(facts.serial, {
       id: facts.id,
       owner: facts.owner,
-      ...(facts.name !== undefined && { name: facts.name }),
       command: facts.command.slice(0, LAST_LINES_BYTES),
       outcome,
       durationMs,
-      bytes: bytes.total,
+      bytes,
       lastLines: text,
       atMs: this.clock.wallMs(),
+      ...(facts.name !== undefined && { name: facts.name }),
       ...(facts.labels && { labels: facts.labels }),
     });
   }

@@ -55,13 +55,9 @@ async function spawnOnPipes(plan: LaunchPlan, { posix }: ChildTools, here: boole
     const [output, outputWrite] = outputPipe();
     const [errors, errorsWrite] = plan.streams === 'separate' ? outputPipe() : [];
     const [inputRead, input] = plan.stdin === 'pipe' ? inputPipe() : [];
-    const stdio = {
-      ...(inputRead === undefined ? {} : { input: inputRead }),
-      output: outputWrite,
-      errors: errorsWrite ?? outputWrite,
-    };
+    const stdio = { input: inputRead, output: outputWrite, errors: errorsWrite ?? outputWrite };
     ours.forEach((fd) => posix.unblock(fd));
-    const pid = await posix.spawn({ ...plan, stdio }, here);
+    const pid = await posix.spawn(plan, stdio, here);
     const outputs =
       errors === undefined
         ? [{ fd: output, stream: 'merged' as const }]
@@ -136,11 +132,10 @@ class PipeChild implements Child {
   /** The reaper's call. What the pipes hold now is delivered first, even while reading is paused. */
   rootEnded(status: ExitStatus): void {
     const finished = [...this.open].filter((output) => output.drain());
+    // Their end first: whoever hears of the exit then writes both down together.
+    for (const output of finished) this.streamEnded(output);
     this.listener?.exited(status);
-    for (const output of finished) {
-      this.streamEnded(output);
-      output.close();
-    }
+    for (const output of finished) output.close();
   }
 
   private streamEnded(output: Descriptor): void {

@@ -7,13 +7,13 @@ import { type Binding, errnoName, PosixError } from './posix-library.ts';
 const { O_RDWR, O_RDONLY } = constants;
 
 /** The three descriptors of a child on pipes; without `input` it reads the null device. */
-interface PipeStdio {
-  readonly input?: number;
+export interface PipeStdio {
+  readonly input?: number | undefined;
   readonly output: number;
   readonly errors: number;
 }
 /** The terminal device that becomes descriptors 0, 1 and 2, and the controlling terminal. */
-interface TerminalStdio {
+export interface TerminalStdio {
   readonly terminal: string;
 }
 export interface Spawn {
@@ -22,7 +22,6 @@ export interface Spawn {
   readonly env: readonly string[];
   readonly commonEnv?: readonly string[];
   readonly cwd: string;
-  readonly stdio: PipeStdio | TerminalStdio;
 }
 
 export function bindSpawn({ plain, threaded, address }: Binding) {
@@ -50,7 +49,11 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
      * the child has begun its program: a third of a millisecond, more on a busy machine, for ever on a dead network
      * disk. `here` is this thread, which saves waking another.
      */
-    async spawn({ file, argv, env, commonEnv, cwd, stdio }: Spawn, here = false): Promise<number> {
+    async spawn(
+      { file, argv, env, commonEnv, cwd }: Spawn,
+      stdio: PipeStdio | TerminalStdio,
+      here = false,
+    ): Promise<number> {
       // A small array's memory may be moved by V8; an ArrayBuffer's is not.
       const pid = new Int32Array(new ArrayBuffer(4));
       const variables = environment(env, commonEnv);

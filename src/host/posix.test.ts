@@ -42,14 +42,9 @@ test('[P19] a failed call carries the name of its error', async () => {
   expect(errnoOf(() => posix().openProcess(4_194_304))).toBe('ESRCH');
   expect(errnoOf(() => posix().openProcess(0))).toBe('EINVAL');
   expect(errnoOf(() => posix().terminalMode(openPipeEnd()))).toBe('ENOTTY');
-  const missing = {
-    file: '/nowhere',
-    argv: ['x'],
-    env: [],
-    cwd: '/',
-    stdio: { output: 1, errors: 2 },
-  };
-  await expect(posix().spawn(missing)).rejects.toMatchObject({ errno: 'ENOENT' });
+  const missing = { file: '/nowhere', argv: ['x'], env: [], cwd: '/' };
+  const spawned = posix().spawn(missing, { output: 1, errors: 2 });
+  await expect(spawned).rejects.toMatchObject({ errno: 'ENOENT' });
 });
 
 function openPipeEnd(): number {
@@ -102,13 +97,8 @@ test('[P21] a call that a signal interrupts is made again', async () => {
   const [read, write] = posix().pipe();
   const script = `while kill -WINCH ${process.pid}; do :; done`;
   const stdio = { output: write, errors: write };
-  const pid = await posix().spawn({
-    file: '/bin/sh',
-    argv: ['sh', '-c', script],
-    env: [],
-    cwd: '/',
-    stdio,
-  });
+  const shell = { file: '/bin/sh', argv: ['sh', '-c', script], env: [], cwd: '/' };
+  const pid = await posix().spawn(shell, stdio);
   try {
     for (let call = 0; call < 10_000; call += 1) expect(posix().atEnd(read)).toBe(false);
   } finally {

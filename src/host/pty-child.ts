@@ -51,7 +51,7 @@ async function spawnOnTerminal(
   posix: Posix,
 ): Promise<number> {
   try {
-    return await posix.spawn({ ...plan, stdio: { terminal: terminal.name } });
+    return await posix.spawn(plan, { terminal: terminal.name });
   } catch (error) {
     for (const fd of [terminal.master, terminal.hold]) closeSync(fd);
     throw explainStart(error, plan);

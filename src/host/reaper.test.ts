@@ -27,7 +27,7 @@ afterEach(async () => {
 
 /** A shell without pipes: its output goes where ours goes. */
 function startShell(script: string): Promise<number> {
-  return posix.spawn({ ...planOf(['/bin/sh', '-c', script]), stdio: { output: 1, errors: 2 } });
+  return posix.spawn(planOf(['/bin/sh', '-c', script]), { output: 1, errors: 2 });
 }
 
 const ending = (reaper: Reaper, pid: number): Promise<ExitStatus> =>
