@@ -24,13 +24,13 @@ function numbers(
 describe('completions', () => {
   it('[SV10] are kept beyond their process until every reader who has asked acknowledged them', () => {
     const feed = new Completions();
-    feed.add('one', ended);
+    feed.add('one', { ...ended, number: feed.next });
     expect(numbers(feed, 'webhook')).toEqual([1]);
     expect(numbers(feed, 'other', { owner: 'b' })).toEqual([]);
     feed.acknowledge('*', 'default', [1]);
     feed.processForgotten('one');
     expect(numbers(feed, 'webhook')).toEqual([1]);
-    feed.add('two', ended);
+    feed.add('two', { ...ended, number: feed.next });
     feed.acknowledge('*', 'webhook', [1, 2]);
     feed.acknowledge('*', 'default', [2]);
     // Whoever cannot see it is not waited for.
@@ -40,14 +40,14 @@ describe('completions', () => {
 
   it('[SV10] that nobody has acknowledged stay', () => {
     const feed = new Completions();
-    feed.add('one', ended);
+    feed.add('one', { ...ended, number: feed.next });
     feed.processForgotten('one');
     expect(numbers(feed, 'late')).toEqual([1]);
   });
 
   it('[SV10] can be asked for behind a number', () => {
     const feed = new Completions();
-    for (const serial of ['one', 'two', 'three']) feed.add(serial, ended);
+    for (const serial of ['one', 'two', 'three']) feed.add(serial, { ...ended, number: feed.next });
     expect(numbers(feed, 's', { after: 1 })).toEqual([2, 3]);
     feed.acknowledge('*', 's', [2]);
     expect(numbers(feed, 's', { after: 1 })).toEqual([3]);

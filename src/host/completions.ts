@@ -65,11 +65,15 @@ export class Completions {
     return this.numbers.has(serial);
   }
 
-  add(serial: string, completion: Omit<Completion, 'number'>): void {
-    const numbered = { ...completion, number: this.lastNumber + 1 };
-    this.put(serial, numbered);
+  /** The number of the next one. */
+  get next(): number {
+    return this.lastNumber + 1;
+  }
+
+  add(serial: string, completion: Completion): void {
+    this.put(serial, completion);
     // Written with this turn's other notes. A crash before that is made good from the process's own journal.
-    this.note({ type: 'completion', serial, completion: numbered });
+    this.note({ type: 'completion', serial, completion });
     for (const listener of this.listeners) listener();
   }
 
@@ -156,7 +160,7 @@ export class Completions {
   }
 
   private note(note: FeedNote): void {
-    this.journal?.append({ kind: 'note', body: { ...note } });
+    this.journal?.append({ kind: 'note', body: note });
   }
 }
 

@@ -246,7 +246,9 @@ export class Household {
     const durationMs = process.durationMs();
     const bytes = process.journal.visibleOffset;
     const text = await lastLines(process.journal, LAST_LINES_BYTES).catch(() => '');
-    this.feed.completions.add(facts.serial, {
+    const { completions } = this.feed;
+    completions.add(facts.serial, {
+      number: completions.next,
       id: facts.id,
       owner: facts.owner,
       command: facts.command.slice(0, LAST_LINES_BYTES),

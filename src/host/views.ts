@@ -47,6 +47,7 @@ export class SharedTexts {
   private readonly underWay = new Map<Readable, { key: string; text: Promise<HeadTailText> }>();
 
   of(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
+    if (journal.visibleOffset === 0) return Promise.resolve({ text: '' });
     const key = `${journal.visibleOffset} ${limits.maxBytes} ${limits.maxLineBytes}`;
     const known = this.underWay.get(journal);
     if (known?.key === key) return known.text;
