@@ -79,6 +79,22 @@ test('[J18] the file of a forgotten process serves the next one, which finds not
   expect(usage.bytes - bytes).toBeLessThan(150);
 });
 
+test('[J18] the file of a process that an earlier keeper held serves the next one too', async () => {
+  spares.discard((await live('first')).ended);
+  const { spare } = await live('of an earlier keeper');
+  const inode = inodeOf(spare);
+  const { segments } = found(spare);
+  const offset = 'of an earlier keeper'.length;
+  usage.bytes = segments[0]?.size ?? 0;
+  spares.discard(new EndedJournal(segments, { seq: 4, offset, lostBytes: 0 }));
+  const next = await live('next');
+  expect(inodeOf(next.spare)).toBe(inode);
+  expect(outputOf((await readAll(next.ended)).events).toString()).toBe('next');
+  expect(readFileSync(pathOf(next.spare)).includes('earlier')).toBe(false);
+  expect(found(next.spare)).toMatchObject({ kind: 'finished', seq: 4 });
+  expect(usage.bytes).toBe(readFileSync(pathOf(next.spare)).length);
+});
+
 test('[J18] a keeper that is killed before the file is used, or in the middle of a life, leaves what it should', async () => {
   const { ended } = await live('gone');
   spares.discard(ended);
