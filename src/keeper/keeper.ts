@@ -3,6 +3,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
+import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { Host } from '../host/host.ts';
 import { BACKLOG } from '../protocol/limits.ts';
@@ -103,38 +104,6 @@ export class Keeper {
 interface ConnectionEvents {
   readonly stop: () => Promise<void>;
   readonly gone: () => void;
-}
-
-/**
- * Stands for an AbortSignal, of which this house uses the four members below: a real one, its controller and its
- * listeners cost a parked wait a kilobyte.
- */
-class Cancellation {
-  aborted = false;
-  private readonly listeners: (() => void)[] = [];
-
-  get signal(): AbortSignal {
-    return this as unknown as AbortSignal;
-  }
-
-  addEventListener(_type: 'abort', listener: () => void): void {
-    this.listeners.push(listener);
-  }
-
-  removeEventListener(_type: 'abort', listener: () => void): void {
-    const index = this.listeners.indexOf(listener);
-    if (index >= 0) this.listeners.splice(index, 1);
-  }
-
-  throwIfAborted(): void {
-    if (this.aborted) throw new HoldfastError('aborted', 'The caller stopped waiting.');
-  }
-
-  abort(): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    for (const listener of this.listeners.splice(0)) listener();
-  }
 }
 
 class Connection {

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { builtFile } from '../base/built-file.ts';
 import type { Clock } from '../base/clock.ts';
 import { TimedQueue } from '../base/timed-queue.ts';
+import { realSignal } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { ProcessEvent } from '../protocol/event.ts';
 import type { TerminalSize } from '../protocol/process.ts';
@@ -191,7 +192,7 @@ async function encodeVideo(
 function runFfmpeg(args: readonly string[], signal: AbortSignal | undefined): Promise<Buffer> {
   const child = spawn('ffmpeg', ['-loglevel', 'error', '-nostdin', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...(signal !== undefined && { signal }),
+    ...(signal !== undefined && { signal: realSignal(signal) }),
   });
   const out: Buffer[] = [];
   let complaint = '';

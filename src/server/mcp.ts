@@ -3,6 +3,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import { nearApi } from '../client/near-api.ts';
+import { realSignal } from '../protocol/cancellation.ts';
 import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
 import { createMcpServer } from '../tools/mcp-server.ts';
 import { chatOf, chatOwner } from './chat.ts';
@@ -104,7 +105,7 @@ function webRequest({ request, body, gone }: Exchange): Request {
   return new Request('http://localhost/mcp', {
     method,
     headers,
-    signal: gone,
+    signal: realSignal(gone),
     ...(method === 'POST' && { body: Uint8Array.from(body) }),
   });
 }

@@ -1,6 +1,5 @@
 // Writing an answer at the pace of its reader: whoever awaits this makes the next piece only when there is room for it.
 
-import { once } from 'node:events';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Exchange } from './router.ts';
 
@@ -11,11 +10,18 @@ export async function writePaced(
 ): Promise<void> {
   if (gone.aborted) throw goneAway();
   if (response.write(piece)) return;
-  try {
-    await once(response, 'drain', { signal: gone });
-  } catch {
-    throw goneAway();
-  }
+  await new Promise<void>((resolve, reject) => {
+    const drained = (): void => {
+      gone.removeEventListener('abort', left);
+      resolve();
+    };
+    const left = (): void => {
+      response.off('drain', drained);
+      reject(goneAway());
+    };
+    response.once('drain', drained);
+    gone.addEventListener('abort', left);
+  });
 }
 
 function goneAway(): HoldfastError {

@@ -2,11 +2,12 @@
 // each still leaves when it likes or when its own time is over.
 
 import type { Clock } from '../base/clock.ts';
+import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 
 interface Wait<T> {
   answered: boolean;
-  readonly leave: AbortController;
+  readonly leave: Cancellation;
   readonly callers: Set<Caller<T>>;
 }
 
@@ -56,7 +57,7 @@ export class SharedWaits<T> {
   }
 
   private begin(key: string, ask: (gone: AbortSignal) => Promise<T>): Wait<T> {
-    const wait: Wait<T> = { answered: false, leave: new AbortController(), callers: new Set() };
+    const wait: Wait<T> = { answered: false, leave: new Cancellation(), callers: new Set() };
     this.waits.set(key, wait);
     ask(wait.leave.signal).then(
       (value) => {
@@ -79,7 +80,7 @@ export class SharedWaits<T> {
   /** Nobody waits any more. */
   private end(key: string, wait: Wait<T>): void {
     this.forget(key, wait);
-    if (!wait.answered) wait.leave.abort(GONE);
+    if (!wait.answered) wait.leave.abort();
   }
 
   private forget(key: string, wait: Wait<T>): void {
