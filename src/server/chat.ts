@@ -48,7 +48,8 @@ export function chatScope(headers: IncomingHttpHeaders, caller: Caller): ChatSco
 
 /** A missing, malformed or nil id means: not a chat request. */
 export function chatOf(headers: IncomingHttpHeaders): Chat | undefined {
-  const id = parseUuid(single(headers['coder-chat-id']));
+  const given = headers['coder-chat-id'];
+  const id = given === undefined ? undefined : parseUuid(single(given));
   if (id === undefined || id === NIL) return undefined;
   return { id, ancestors: parseAncestors(single(headers['coder-ancestor-chat-ids'])) };
 }

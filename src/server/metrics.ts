@@ -3,24 +3,29 @@
 
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { Health } from '../protocol/host-api.ts';
-import type { AccessEntry } from './door.ts';
 
 export class Metrics {
   private underWay = 0;
-  private readonly requests = new Map<string, number>();
+  /** By route, then by status. */
+  private readonly requests = new Map<string, Map<number, number>>();
   private readonly refusals = new Map<ErrorCode, number>();
 
   begun(): void {
     this.underWay += 1;
   }
 
-  /** One request is over. Without a route it was refused before a handler saw it. */
-  answered({ method, route = 'none', status, refusal }: AccessEntry): void {
-    // What was no request has not begun.
-    if (method !== '-') this.underWay -= 1;
-    const labels = `route="${route}",status="${status}"`;
-    this.requests.set(labels, (this.requests.get(labels) ?? 0) + 1);
+  /** One request that had begun is over. */
+  answered(status: number, route?: string, refusal?: ErrorCode): void {
+    this.underWay -= 1;
+    this.count(status, route);
     if (refusal) this.refusals.set(refusal, (this.refusals.get(refusal) ?? 0) + 1);
+  }
+
+  /** Without a route it was refused before a handler saw it. */
+  count(status: number, route = 'none'): void {
+    let counts = this.requests.get(route);
+    if (!counts) this.requests.set(route, (counts = new Map()));
+    counts.set(status, (counts.get(status) ?? 0) + 1);
   }
 
   render(health: Health, serverRssBytes: number): string {
@@ -36,11 +41,20 @@ export class Metrics {
       gauge('keeper_resident_memory_bytes', 'Memory of the keeper.', health.rssBytes),
       gauge('server_resident_memory_bytes', 'Memory of this server.', serverRssBytes),
       gauge('requests_in_flight', 'Requests that have no answer yet.', this.underWay),
-      ...counter('requests_total', 'Requests by route and status.', this.requests),
+      ...counter(
+        'requests_total',
+        'Requests by route and status.',
+        Array.from(this.requests).flatMap(([route, counts]) =>
+          Array.from(counts, ([status, count]): Sample => [
+            `route="${route}",status="${status}"`,
+            count,
+          ]),
+        ),
+      ),
       ...counter(
         'refusals_total',
         'Requests refused, by code of the error table.',
-        new Map(Array.from(this.refusals, ([code, count]) => [`code="${code}"`, count])),
+        Array.from(this.refusals, ([code, count]): Sample => [`code="${code}"`, count]),
       ),
       '',
     ].join('\n');
@@ -53,8 +67,11 @@ function gauge(name: string, help: string, value: number, labels = {}): string {
   return `${head(name, help, 'gauge')}\nholdfast_${name}${suffix} ${value}`;
 }
 
-function counter(name: string, help: string, values: ReadonlyMap<string, number>): string[] {
-  const lines = Array.from(values, ([labels, value]) => `holdfast_${name}{${labels}} ${value}`);
+/** Labels, and what is counted under them. */
+type Sample = readonly [string, number];
+
+function counter(name: string, help: string, samples: readonly Sample[]): string[] {
+  const lines = samples.map(([labels, value]) => `holdfast_${name}{${labels}} ${value}`);
   return [head(name, help, 'counter'), ...lines];
 }
 

@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Dialect } from './router.ts';
 
-/** Given, because the reason that Node would make for each costs more than the rest of the request. */
-export const GONE = new HoldfastError('aborted', 'The client has gone.');
+/** Made once: nobody is left to whom it would matter where it came from. */
+const GONE = new HoldfastError('aborted', 'The client has gone.');
 const NO_BODY = Buffer.alloc(0);
 
 export function readBody(

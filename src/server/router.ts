@@ -61,14 +61,15 @@ export interface Dialect {
   error(error: HoldfastError): { status: number; body: unknown };
 }
 
-export interface Match {
+interface Row {
   readonly route: Route;
-  readonly params: Record<string, string>;
+  /** "GET /a/:id" */
+  readonly name: string;
+  readonly parts: readonly string[];
 }
 
-interface Row {
-  readonly parts: readonly string[];
-  readonly route: Route;
+export interface Match extends Pick<Row, 'route' | 'name'> {
+  readonly params: Record<string, string>;
 }
 
 export class Router {
@@ -76,39 +77,35 @@ export class Router {
   private readonly dialects = new Map<string, Dialect>();
 
   constructor(routes: readonly Route[]) {
-    this.rows = routes.map((route) => ({ parts: route.path.split('/'), route }));
+    this.rows = routes.map((route) => {
+      const { method, path } = route;
+      return { route, name: `${method} ${path}`, parts: path.split('/') };
+    });
     for (const { path, dialect } of routes) if (dialect) this.dialects.set(prefixOf(path), dialect);
   }
 
   get routes(): string[] {
-    return this.rows.map(({ route }) => `${route.method} ${route.path}`);
+    return this.rows.map(({ name }) => name);
   }
 
-  anonymous(method: string, path: string): boolean {
-    return this.rows.some(
-      ({ route }) => route.anonymous === true && route.method === method && route.path === path,
-    );
-  }
-
-  /** Whether a WebSocket can be opened there. */
-  takesSockets(path: string): boolean {
+  /** Undefined when nothing there takes this method; `refusal` says why. */
+  match(method: string, path: string): Match | undefined {
     const parts = path.split('/');
-    return this.rows.some((row) => row.route.socket && matchParts(row.parts, parts));
-  }
-
-  /** Throws `no_route`, or `method_not_allowed` with the methods that the path has. */
-  match(method: string, path: string): Match {
-    const parts = path.split('/');
-    const methods = new Set<string>();
-    for (const row of this.rows) {
-      const params = matchParts(row.parts, parts);
-      if (!params) continue;
-      if (row.route.method === method) return { route: row.route, params };
-      methods.add(row.route.method);
+    for (const { route, name, parts: pattern } of this.rows) {
+      if (route.method !== method) continue;
+      const params = matchParts(pattern, parts);
+      if (params) return { route, name, params };
     }
-    if (methods.size === 0) throw new HoldfastError('no_route', 'There is nothing at this path.');
-    const allow = Array.from(methods).join(', ');
-    throw new HoldfastError('method_not_allowed', `This path takes ${allow}.`, { allow });
+    return undefined;
+  }
+
+  /** `no_route`, or `method_not_allowed` with the methods that the path has. */
+  refusal(path: string): HoldfastError {
+    const parts = path.split('/');
+    const there = this.rows.filter((row) => matchParts(row.parts, parts));
+    if (there.length === 0) return new HoldfastError('no_route', 'There is nothing at this path.');
+    const allow = Array.from(new Set(there.map(({ route }) => route.method))).join(', ');
+    return new HoldfastError('method_not_allowed', `This path takes ${allow}.`, { allow });
   }
 
   /** The dialect that owns a path, even if nothing is there: so that its clients can read the refusal. */

@@ -12,7 +12,7 @@ import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
 import { openDialects } from './dialects.ts';
-import { createDoor, type AccessEntry, type DoorOptions } from './door.ts';
+import { createDoor, type DoorOptions } from './door.ts';
 import type { GatePolicy } from './gate.ts';
 import { bracketed, closeDoor, hostNames, isLoopback, listenTcp, listenUnix } from './listen.ts';
 import { Metrics } from './metrics.ts';
@@ -21,6 +21,7 @@ import { takeServerLock } from './server-lock.ts';
 import type { StartRateOptions } from './start-rate.ts';
 import { steadyHost, type SteadyHost } from './steady-host.ts';
 import { secretIn, Tokens } from './tokens.ts';
+import type { AccessEntry } from './visit.ts';
 
 export interface ServerOptions {
   readonly home: string;
@@ -139,17 +140,13 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     bearer: (token) => tokens.bearer(token),
     openToAll: options.openToAll ?? false,
   };
-  const access = (entry: AccessEntry): void => {
-    metrics.answered(entry);
-    options.access?.(entry);
-  };
   const door: Omit<DoorOptions, 'kind'> = {
     router,
     policy,
     maxBodyBytes: MAX_BODY_BYTES,
     report,
-    begun: () => metrics.begun(),
-    access,
+    metrics,
+    access: options.access,
   };
   const tcp = createDoor({ ...door, kind: 'tcp' });
   held.add(() => closeDoor(tcp));

@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AccessEntry } from '../../src/server/door.ts';
+import type { AccessEntry } from '../../src/server/visit.ts';
 import {
   PREFIX,
   serve,
