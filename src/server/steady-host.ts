@@ -13,6 +13,8 @@ export type SteadyHost = HostApi & {
 
 export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
   let current: Promise<KeeperLink> | undefined;
+  /** The link while it is there: asked at once, without waiting for a promise. */
+  let linked: KeeperLink | undefined;
   let closed = false;
   const link = (): Promise<KeeperLink> => {
     if (closed)
@@ -23,7 +25,11 @@ export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
   const fresh = async (): Promise<KeeperLink> => {
     try {
       const made = await connect();
-      void made.ended.then(() => (current = undefined));
+      if (!closed) linked = made;
+      void made.ended.then(() => {
+        current = undefined;
+        linked = undefined;
+      });
       return made;
     } catch (error) {
       current = undefined;
@@ -33,13 +39,13 @@ export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
   const call =
     (name: OperationName) => async (owner: Owner, params: unknown, signal?: AbortSignal) => {
       let asked: KeeperLink | undefined;
-      const ask = async (): Promise<unknown> => {
-        asked = await link();
-        const operation = asked[name] as (...args: unknown[]) => Promise<unknown>;
+      const ask = (now: KeeperLink): Promise<unknown> => {
+        asked = now;
+        const operation = now[name] as (...args: unknown[]) => Promise<unknown>;
         return operation(owner, params, signal);
       };
       try {
-        return await ask();
+        return await (linked ? ask(linked) : link().then(ask));
       } catch (error) {
         if (
           !(error instanceof HoldfastError) ||
@@ -49,7 +55,7 @@ export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
           throw error;
         // A link that is being torn down refuses before it has ended: until then it would only be asked again.
         await asked?.ended;
-        return ask();
+        return link().then(ask);
       }
     };
   const calls = Object.fromEntries(
@@ -60,6 +66,7 @@ export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
     link,
     close: async () => {
       closed = true;
+      linked = undefined;
       await (await current?.catch(() => undefined))?.close();
     },
   };
