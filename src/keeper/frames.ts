@@ -15,18 +15,23 @@ interface BytesReference {
 }
 
 export function encodeFrame(message: unknown): [Buffer, ...Buffer[]] {
+  if (!holdsBytes(message)) return [framed(JSON.stringify(message), 0)];
   const attachments: Uint8Array[] = [];
-  const text = JSON.stringify(holdsBytes(message) ? detach(message, attachments) : message);
+  const text = JSON.stringify(detach(message, attachments));
   const attached = attachments.reduce((sum, bytes) => sum + bytes.length, 0);
+  return [
+    framed(text, attached),
+    ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
+  ];
+}
+
+function framed(text: string, attached: number): Buffer {
   const jsonBytes = Buffer.byteLength(text);
   const head = Buffer.allocUnsafe(PREFIX_BYTES + jsonBytes);
   head.writeUInt32LE(4 + jsonBytes + attached, 0);
   head.writeUInt32LE(jsonBytes, 4);
   head.write(text, PREFIX_BYTES);
-  return [
-    head,
-    ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
-  ];
+  return head;
 }
 
 function holdsBytes(value: unknown): boolean {

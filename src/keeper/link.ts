@@ -169,8 +169,13 @@ class Wire {
 
   private send(message: Request | Cancel): void {
     if (this.socket.destroyed) return;
+    const [head, ...attached] = encodeFrame(message);
+    if (attached.length === 0) {
+      this.socket.write(head);
+      return;
+    }
     this.socket.cork();
-    for (const part of encodeFrame(message)) this.socket.write(part);
+    for (const part of [head, ...attached]) this.socket.write(part);
     this.socket.uncork();
   }
 
