@@ -38,11 +38,11 @@ function hex(point: number, digits: number): string {
 
 /** The first JSON value of a body; whatever follows it is ignored. Throws with a reason. */
 export function decodeFirstValue(text: string): unknown {
-  if (text.trim() === '') throw new SyntaxError('EOF');
-  if (/^\s*null/.test(text)) return null;
   try {
     return JSON.parse(text);
   } catch (error) {
+    if (text.trim() === '') throw new SyntaxError('EOF', { cause: error });
+    if (/^\s*null/.test(text)) return null;
     const end = endOfFirstValue(text);
     if (end === undefined || end >= text.length) throw error;
     return JSON.parse(text.slice(0, end));

@@ -79,7 +79,8 @@ function whoAsks({ headers, queryToken, door }: Knock, policy: GatePolicy): Call
   }
   const bearer = policy.bearer(token);
   if (!bearer) throw unauthorized('The token is not valid: unknown, revoked or expired.');
-  return { ...bearer, admin: bearer.owner === EVERYONE };
+  const { tokenId, owner } = bearer;
+  return { tokenId, owner, admin: owner === EVERYONE };
 }
 
 function tokenOf(headers: IncomingHttpHeaders): string | undefined {
