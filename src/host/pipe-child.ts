@@ -90,7 +90,7 @@ class PipeChild implements Child {
         over: () => {
           this.streamEnded(output);
           // Most streams end because their process does.
-          if (this.open.size === 0) tools.reaper.reap(this.pid);
+          if (this.open.size === 0) tools.reaper.reapAtOnce(this.pid);
         },
       });
       this.open.add(output);

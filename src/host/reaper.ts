@@ -30,6 +30,8 @@ export interface Birth {
 
 /** As long as a child is this young, others are likely to be started with it. */
 const YOUNG_MS = 20;
+/** How often it is looked whether a child has ended that most likely just does; each look takes about a microsecond. */
+const LOOKS = 30;
 // The longest delay that Node's timers take, about 25 days.
 const longestDelayMs = 2 ** 31 - 1;
 
@@ -169,6 +171,14 @@ export class Reaper {
     this.children.delete(pid);
     if (this.children.size === 0) this.anchor.unref();
     ended(status);
+  }
+
+  /**
+   * The same for a child whose streams have ended: the kernel closes what a process had open a few microseconds before it
+   * tells of its end, and the signal comes much later than that.
+   */
+  reapAtOnce(pid: number): void {
+    for (let look = 0; look < LOOKS && this.children.has(pid); look += 1) this.reap(pid);
   }
 
   private wait(pid: number): ExitStatus | undefined {

@@ -4,13 +4,13 @@
 import { fstatSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
 import { loadPosix } from '../host/posix.ts';
 import type { Awaited, Place } from '../keeper/delivery.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 import { IDLE_MS, JSON_HEADERS } from './door.ts';
-import { GONE } from './request-body.ts';
 import type { Exchange } from './router.ts';
 import type { SteadyHost } from './steady-host.ts';
 
@@ -65,11 +65,11 @@ export class Handover {
   }
 
   private unlessLeaving({ gone }: Exchange): AbortSignal {
-    const controller = new AbortController();
+    const cancellation = new Cancellation();
     gone.addEventListener('abort', () => {
-      if (!this.leaving) controller.abort(GONE);
+      if (!this.leaving) cancellation.abort();
     });
-    return controller.signal;
+    return cancellation.signal;
   }
 
   private failed(error: unknown, { request }: Exchange, link: KeeperLink): boolean {
@@ -105,7 +105,10 @@ function finish(response: ServerResponse): void {
     return true;
   };
   Object.defineProperty(socket, 'write', { value: unwritten, configurable: true });
-  response.writeHead(200, { 'Content-Length': 0 });
-  response.end();
-  Reflect.deleteProperty(socket, 'write');
+  try {
+    response.writeHead(200, { 'Content-Length': 0 });
+    response.end();
+  } finally {
+    Reflect.deleteProperty(socket, 'write');
+  }
 }

@@ -178,7 +178,7 @@ describe('a caller who waits', () => {
 
   it('[SV22] gets all of an answer that its connection takes only in parts', async () => {
     const starter = connection();
-    const process = await held(starter, "echo said; yes '<<<<<<<<<<<<<<<' | head -c 30000");
+    const process = await held(starter, "yes '<<<<<<<<<<<<<<<' | head -c 30000; echo said");
     const caller = connect(ready.socket);
     const parts: Buffer[] = [];
     // Unread, the first answer fills most of what the kernel keeps for this connection.
