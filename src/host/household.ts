@@ -50,6 +50,8 @@ export interface HostOptions {
 const LAST_LINES_BYTES = 1024;
 /** Events are written in pieces of this size at most; a few are kept for reuse. */
 const BATCH_BYTES = 256 * 1024;
+/** Behind an end: whoever waited for it is to have the processor first, which is often the one that we are on. */
+const TIDY_MS = 2;
 
 export class Household {
   readonly clock: Clock;
@@ -64,6 +66,8 @@ export class Household {
   private readonly starterOptions: StarterOptions;
   private readonly feed: FeedFile;
   private readonly syncer: Syncer;
+  /** Closed, and not tidied up yet. */
+  private readonly untidy: HeldProcess[] = [];
 
   constructor(options: HostOptions) {
     const clock = (this.clock = options.clock ?? systemClock);
@@ -225,14 +229,19 @@ export class Household {
 
   private closed(process: HeldProcess): void {
     this.registry.noteClosed(process);
-    // The rest when whoever waits for the end has been answered.
-    setImmediate(() => {
+    this.untidy.push(process);
+    if (this.untidy.length === 1) setTimeout(() => this.tidy(), TIDY_MS);
+  }
+
+  /** What nobody waits for. */
+  private tidy(): void {
+    for (const process of this.untidy.splice(0)) {
       if (process.journal instanceof Journal) this.syncer.forget(process.journal);
       process.lighten();
-      this.registry.keepBounds();
-      this.feed.tidy();
-      this.starter.prepare();
-    });
+    }
+    this.registry.keepBounds();
+    this.feed.tidy();
+    this.starter.prepare();
   }
 
   private forgotten(process: HeldProcess): void {

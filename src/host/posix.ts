@@ -204,6 +204,9 @@ function bindProcesses({ failing, trying }: Binding) {
   const siginfo = new Int32Array(32);
   const pidWord = 4;
   const status = new Int32Array(1);
+  const ppoll = failing('int ppoll(void *fds, unsigned long count, void *time, void *signals)');
+  const POLLIN = 1;
+  const polled = new Int32Array(2);
   const clockGettime = failing('int clock_gettime(int clock, void *time)');
   const CLOCK_BOOTTIME = 7;
   const time = new BigInt64Array(2);
@@ -225,6 +228,22 @@ function bindProcesses({ failing, trying }: Binding) {
       if (result === 'ECHILD') return undefined;
       if (typeof result === 'string') throw new PosixError(result, 'waitid');
       return siginfo[pidWord] || undefined;
+    },
+    /**
+     * Stands still until a child has ended, for so many microseconds at most, and lets others run: the child, on a machine
+     * whose processors are all in use. `wait` then tells of it.
+     */
+    awaitEnd(pid: number, us: number): void {
+      const pidfd = syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0);
+      try {
+        polled[0] = pidfd;
+        polled[1] = POLLIN;
+        time[0] = 0n;
+        time[1] = BigInt(us) * 1000n;
+        ppoll(polled, 1, time, null);
+      } finally {
+        closeSync(pidfd);
+      }
     },
     /** Orphans among the descendants become children of this process. */
     setSubreaper(on: boolean): void {

@@ -30,8 +30,10 @@ export interface Birth {
 
 /** As long as a child is this young, others are likely to be started with it. */
 const YOUNG_MS = 20;
-/** How often it is looked whether a child has ended that most likely just does; each look takes about a microsecond. */
-const LOOKS = 30;
+/** Each takes about a microsecond. */
+const LOOKS = 3;
+/** As long as a process may take between closing its streams and its end; longer for one that goes on without them. */
+const MOMENT_US = 200;
 // The longest delay that Node's timers take, about 25 days.
 const longestDelayMs = 2 ** 31 - 1;
 
@@ -179,6 +181,10 @@ export class Reaper {
    */
   reapAtOnce(pid: number): void {
     for (let look = 0; look < LOOKS && this.children.has(pid); look += 1) this.reap(pid);
+    if (!this.children.has(pid)) return;
+    // It may need this processor for that.
+    this.posix.awaitEnd(pid, MOMENT_US);
+    this.reap(pid);
   }
 
   private wait(pid: number): ExitStatus | undefined {
