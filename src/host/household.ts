@@ -194,6 +194,7 @@ export class Household {
     await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
     for (const process of this.registry.all()) process.abandon();
     this.kin.endStrays();
+    this.tidy();
     this.syncer.close();
     this.registry.close();
     this.feed.close();

@@ -93,7 +93,6 @@ export class Registry {
     return this.closed.size;
   }
 
-  /** Running ones first, then the newest first; among equals the later start first. */
   /** Who has processes here, as far as this owner may see it; by name. */
   owners(seenBy: Owner): OwnerUse[] {
     const uses = new Map<Owner, { owner: Owner; live: number; ended: number; bytes: number }>();
@@ -108,6 +107,7 @@ export class Registry {
     return Array.from(uses.values()).sort((a, b) => (a.owner < b.owner ? -1 : 1));
   }
 
+  /** Running ones first, then the newest first; among equals the later start first. */
   list(owner: Owner, filter: Params<'list'>): { found: HeldProcess[]; total: number } {
     const found = Array.from(this.processes.values())
       .toReversed()
