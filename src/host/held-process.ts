@@ -170,8 +170,7 @@ export class HeldProcess implements ChildListener {
     this.whenVisible(() => {
       this.outcome = outcome;
       this.exitedAtMs = exitedAtMs;
-      // When whoever waits for the exit has been answered.
-      setImmediate(() => watcher.exited(this));
+      watcher.exited(this);
       if (closing) this.closed();
       else this.wake();
     });

@@ -50,7 +50,9 @@ export interface HostOptions {
 const LAST_LINES_BYTES = 1024;
 /** Events are written in pieces of this size at most; a few are kept for reuse. */
 const BATCH_BYTES = 256 * 1024;
-/** So many together take half the time; and whoever waited for an end has the processor first, often the one we are on. */
+/** Whoever waited for an end has the processor first, which is mostly the one that we are on. */
+const ATTEND_MS = 1;
+/** What nobody waits for is done for several together. */
 const TIDY_TOGETHER = 8;
 const TIDY_MS = 20;
 
@@ -67,6 +69,9 @@ export class Household {
   private readonly starterOptions: StarterOptions;
   private readonly feed: FeedFile;
   private readonly syncer: Syncer;
+  /** Exited, and not attended to yet. */
+  private readonly unattended: HeldProcess[] = [];
+  private attendSoon: NodeJS.Timeout | undefined;
   /** Closed, and not tidied up yet. */
   private readonly untidy: HeldProcess[] = [];
   private tidySoon: NodeJS.Timeout | undefined;
@@ -194,6 +199,7 @@ export class Household {
     await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
     for (const process of this.registry.all()) process.abandon();
     this.kin.endStrays();
+    this.attend();
     this.tidy();
     this.syncer.close();
     this.registry.close();
@@ -226,8 +232,17 @@ export class Household {
   }
 
   private exited(process: HeldProcess): void {
-    this.kin.exited(process);
-    void this.complete(process);
+    this.unattended.push(process);
+    this.attendSoon ??= setTimeout(() => this.attend(), ATTEND_MS);
+  }
+
+  private attend(): void {
+    clearTimeout(this.attendSoon);
+    this.attendSoon = undefined;
+    for (const process of this.unattended.splice(0)) {
+      this.kin.exited(process);
+      void this.complete(process);
+    }
   }
 
   private closed(process: HeldProcess): void {

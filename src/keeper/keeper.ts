@@ -32,6 +32,8 @@ export interface KeeperOptions {
 
 /** Bytes waiting to be sent on one connection before the next large answer is made. */
 const ROOM_BYTES = 1024 * 1024;
+/** Who was answered on its own connection has the processor first; whoever asked for that is told this much later. */
+const DELIVERED_MS = 1;
 /** Large answers being made for one connection at a time. */
 const LARGE_AT_ONCE = 2;
 
@@ -114,6 +116,9 @@ class Connection {
   private readonly running = new Map<number, Cancellation>();
   /** Those of them that go on when this connection has ended. */
   private readonly deliveries = new Map<number, TakenConnection>();
+  /** Deliveries that are to be told of. */
+  private readonly delivered: number[] = [];
+  private tellSoon: NodeJS.Timeout | undefined;
   private makingLarge = 0;
   private readonly turnWaiters: (() => void)[] = [];
 
@@ -146,6 +151,7 @@ class Connection {
   }
 
   private received(chunk: Buffer): void {
+    this.tellDelivered();
     try {
       for (const message of this.reader.push(chunk)) this.handle(message as Request | Cancel);
     } catch {
@@ -175,7 +181,8 @@ class Connection {
       answer = { id, error: toErrorShape(error) };
     }
     this.running.delete(id);
-    if (!this.socket.destroyed) this.send(answer);
+    if (op === 'deliver' && 'result' in answer) this.tellLater(id);
+    else if (!this.socket.destroyed) this.send(answer);
     if (op === 'stop') await this.events.stop();
   }
 
@@ -215,6 +222,19 @@ class Connection {
       caller.close();
     }
     return {};
+  }
+
+  private tellLater(id: number): void {
+    this.delivered.push(id);
+    this.tellSoon ??= setTimeout(() => this.tellDelivered(), DELIVERED_MS);
+  }
+
+  private tellDelivered(): void {
+    if (this.tellSoon === undefined) return;
+    clearTimeout(this.tellSoon);
+    this.tellSoon = undefined;
+    for (const id of this.delivered.splice(0))
+      if (!this.socket.destroyed) this.send({ id, result: {} });
   }
 
   /** What is large is waited for like anything else, but made only when there is room for it. */
