@@ -190,23 +190,16 @@ function bindTerminals({ failing, plain }: Binding) {
   };
 }
 
-function bindProcesses({ failing, trying }: Binding) {
+function bindChildren({ failing, trying }: Binding) {
   const waitpid = failing('int waitpid(int pid, void *status, int options)');
   const waitid = trying('int waitid(int kind, int id, void *info, int options)');
   const prctl = failing('int prctl(int option, ...)');
-  const tryPrctl = trying('int prctl(int option, ...)');
-  const syscall = failing('long syscall(long number, ...)');
   const [WNOHANG, WEXITED, WNOWAIT, P_ALL] = [1, 4, 0x01000000, 0];
-  const [PR_SET_CHILD_SUBREAPER, PR_SET_PTRACER] = [36, 0x59616d61];
-  // The same numbers on every architecture in the list above; glibc has names for them only from 2.36 on.
-  const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN, SYS_PIDFD_GETFD] = [424, 434, 438];
+  const PR_SET_CHILD_SUBREAPER = 36;
   // siginfo_t: si_pid is the fifth 32-bit word on 64-bit systems.
   const siginfo = new Int32Array(32);
   const pidWord = 4;
   const status = new Int32Array(1);
-  const ppoll = failing('int ppoll(void *fds, unsigned long count, void *time, void *signals)');
-  const POLLIN = 1;
-  const polled = new Int32Array(2);
   const clockGettime = failing('int clock_gettime(int clock, void *time)');
   const CLOCK_BOOTTIME = 7;
   const time = new BigInt64Array(2);
@@ -229,44 +222,58 @@ function bindProcesses({ failing, trying }: Binding) {
       if (typeof result === 'string') throw new PosixError(result, 'waitid');
       return siginfo[pidWord] || undefined;
     },
-    /**
-     * Stands still until a child has ended, for so many microseconds at most, and lets others run: the child, on a machine
-     * whose processors are all in use. `wait` then tells of it.
-     */
-    awaitEnd(pid: number, us: number): void {
-      const pidfd = syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0);
-      try {
-        polled[0] = pidfd;
-        polled[1] = POLLIN;
-        time[0] = 0n;
-        time[1] = BigInt(us) * 1000n;
-        ppoll(polled, 1, time, null);
-      } finally {
-        closeSync(pidfd);
-      }
-    },
     /** Orphans among the descendants become children of this process. */
     setSubreaper(on: boolean): void {
       prctl(PR_SET_CHILD_SUBREAPER, 'unsigned long', on ? 1 : 0);
     },
-    /** A descriptor that means this process and never another one that is given its number later. */
-    openProcess: (pid: number): number => syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0),
-    /** Lets one program take descriptors of this one where only ancestors may (the security module Yama). */
-    allowTaking(pid: number): void {
-      tryPrctl(PR_SET_PTRACER, 'unsigned long', pid);
-    },
-    /** A copy of a descriptor of another program of the same user; EPERM or ENOSYS where that is not allowed. */
-    takeDescriptor(pid: number, fd: number): number {
-      const pidfd = syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0);
-      try {
-        return syscall(SYS_PIDFD_GETFD, 'long', pidfd, 'long', fd, 'long', 0);
-      } finally {
-        closeSync(pidfd);
-      }
-    },
+  };
+}
+
+/** Processes by a descriptor, which means this one and never another that is given its number later. */
+function bindProcesses({ failing, trying }: Binding) {
+  const syscall = failing('long syscall(long number, ...)');
+  const prctl = trying('int prctl(int option, ...)');
+  const ppoll = failing('int ppoll(void *fds, unsigned long count, void *time, void *signals)');
+  // The same numbers on every architecture in the list above; glibc has names for them only from 2.36 on.
+  const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN, SYS_PIDFD_GETFD] = [424, 434, 438];
+  const PR_SET_PTRACER = 0x59616d61;
+  const POLLIN = 1;
+  const polled = new Int32Array(2);
+  const time = new BigInt64Array(2);
+
+  const openProcess = (pid: number): number => syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0);
+  const withProcess = <T>(pid: number, use: (pidfd: number) => T): T => {
+    const pidfd = openProcess(pid);
+    try {
+      return use(pidfd);
+    } finally {
+      closeSync(pidfd);
+    }
+  };
+
+  return {
+    openProcess,
     signalProcess(pidfd: number, signal: number): void {
       syscall(SYS_PIDFD_SEND_SIGNAL, 'long', pidfd, 'long', signal, 'void *', null, 'long', 0);
     },
+    /**
+     * Stands still until a process has ended, for so many microseconds at most, and lets others run: that process, on a
+     * machine whose processors are all in use.
+     */
+    awaitEnd(pid: number, us: number): void {
+      withProcess(pid, (pidfd) => {
+        [polled[0], polled[1]] = [pidfd, POLLIN];
+        [time[0], time[1]] = [0n, BigInt(us) * 1000n];
+        ppoll(polled, 1, time, null);
+      });
+    },
+    /** Lets one program take descriptors of this one where only ancestors may (the security module Yama). */
+    allowTaking(pid: number): void {
+      prctl(PR_SET_PTRACER, 'unsigned long', pid);
+    },
+    /** A copy of a descriptor of another program of the same user; EPERM or ENOSYS where that is not allowed. */
+    takeDescriptor: (pid: number, fd: number): number =>
+      withProcess(pid, (pidfd) => syscall(SYS_PIDFD_GETFD, 'long', pidfd, 'long', fd, 'long', 0)),
   };
 }
 
@@ -278,6 +285,7 @@ function bind() {
     ...bindLocks(binding),
     ...bindTerminals(binding),
     ...bindSpawn(binding),
+    ...bindChildren(binding),
     ...bindProcesses(binding),
   };
 }
