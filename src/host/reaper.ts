@@ -106,8 +106,8 @@ export class Reaper {
     this.children.set(pid, ended);
     this.newest = { pid, atMs: performance.now() };
     if (this.children.size === 1) this.anchor.ref();
-    // It may have died before this process listened for SIGCHLD.
-    setImmediate(() => this.reap(pid));
+    // It may have ended before it was known here. Who adopts has noted that, and sweeps again; otherwise nobody has.
+    if (!this.adopts) setImmediate(() => this.reap(pid));
   }
 
   /** Nobody is being started, and whoever was started last has ended or is at work for a while. */
