@@ -3,6 +3,7 @@
 //
 //   0  u32  bytes that follow        4  u32  bytes of JSON        8  JSON, then attachments
 
+import type { Socket } from 'node:net';
 import { HoldfastError } from '../protocol/errors.ts';
 
 const PREFIX_BYTES = 8;
@@ -23,6 +24,18 @@ export function encodeFrame(message: unknown): [Buffer, ...Buffer[]] {
     framed(text, attached),
     ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
   ];
+}
+
+/** In one write where nothing is attached. */
+export function sendFrame(socket: Socket, message: unknown): void {
+  const [head, ...attached] = encodeFrame(message);
+  if (attached.length === 0) {
+    socket.write(head);
+    return;
+  }
+  socket.cork();
+  for (const part of [head, ...attached]) socket.write(part);
+  socket.uncork();
 }
 
 function framed(text: string, attached: number): Buffer {

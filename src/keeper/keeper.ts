@@ -9,7 +9,7 @@ import type { Host } from '../host/host.ts';
 import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
 import { takeConnection, type Delivery, type TakenConnection } from './delivery.ts';
-import { encodeFrame, FrameReader } from './frames.ts';
+import { FrameReader, sendFrame } from './frames.ts';
 import {
   PROTOCOL_VERSION,
   type Answer,
@@ -143,6 +143,7 @@ class Connection {
 
   /** Sends what waits and closes. */
   finish(): Promise<void> {
+    this.tellDelivered();
     return new Promise((resolve) => {
       this.socket.once('close', () => resolve());
       this.socket.end();
@@ -271,14 +272,7 @@ class Connection {
   }
 
   private send(message: Welcome | Answer): void {
-    const [head, ...attached] = encodeFrame(message);
-    if (attached.length === 0) {
-      this.socket.write(head);
-      return;
-    }
-    this.socket.cork();
-    for (const part of [head, ...attached]) this.socket.write(part);
-    this.socket.uncork();
+    sendFrame(this.socket, message);
   }
 
   private closed(): void {

@@ -8,7 +8,7 @@ import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner, Page } from '../protocol/host-api.ts';
 import { operationNames, type OperationName } from '../protocol/operation-names.ts';
 import type { Delivery } from './delivery.ts';
-import { encodeFrame, FrameReader } from './frames.ts';
+import { FrameReader, sendFrame } from './frames.ts';
 import {
   PROTOCOL_VERSION,
   type Answer,
@@ -169,14 +169,7 @@ class Wire {
 
   private send(message: Request | Cancel): void {
     if (this.socket.destroyed) return;
-    const [head, ...attached] = encodeFrame(message);
-    if (attached.length === 0) {
-      this.socket.write(head);
-      return;
-    }
-    this.socket.cork();
-    for (const part of [head, ...attached]) this.socket.write(part);
-    this.socket.uncork();
+    sendFrame(this.socket, message);
   }
 
   private lost(): HoldfastError {
