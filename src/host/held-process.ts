@@ -330,19 +330,14 @@ export class HeldProcess implements ChildListener {
     return seq;
   }
 
-  /**
-   * Runs after what has been appended can be read. Looked at only when this turn's work is done: what comes together is
-   * then written together.
-   */
+  /** Runs when what has been appended can be read: mostly now. */
   private whenVisible(then: () => void): void {
     const { journal } = this;
     if (!(journal instanceof Journal)) return;
     const target = journal.seq;
-    queueMicrotask(() => {
-      journal.flush();
-      if (journal.visibleSeq >= target) then();
-      else void journal.visible().then(then);
-    });
+    journal.flush();
+    if (journal.visibleSeq >= target) then();
+    else void journal.visible().then(then);
   }
 
   /** Once all is on disk: from here on only the places of its files are kept. */
