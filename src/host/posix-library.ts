@@ -5,6 +5,8 @@ import { constants } from 'node:os';
 
 import type * as Koffi from 'koffi';
 
+import type { Crc32 } from '../base/crc32.ts';
+
 export class PosixError extends Error {
   /** "ENOENT" */
   readonly errno: string;
@@ -53,6 +55,20 @@ export interface LoopHandle {
   ref(): void;
   unref(): void;
   close(): void;
+}
+
+/** CRC-32 by libdeflate, ten times faster than Node's; undefined where the system does not have it. */
+export function quickCrc32(): Crc32 | undefined {
+  try {
+    const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
+    const library = koffi.load('libdeflate.so.0');
+    const call = library.func(
+      'uint32_t libdeflate_crc32(uint32_t value, const void *bytes, size_t count)',
+    ) as Call<number>;
+    return (bytes, value) => call(value, bytes, bytes.length);
+  } catch {
+    return undefined;
+  }
 }
 
 export function openLibrary(): Binding {
