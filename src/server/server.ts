@@ -8,7 +8,6 @@ import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi } from '../protocol/host-api.ts';
 import { readEntry } from '../host/proc-table.ts';
-import { useQuickSums } from '../host/quick-sums.ts';
 import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
@@ -122,8 +121,6 @@ interface Place {
 
 async function open(options: ServerOptions, place: Place): Promise<RunningServer> {
   const { home, address, socket, held } = place;
-  // It reads large pages from the keeper's files, and checks them.
-  useQuickSums();
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock);
   const { env, keeperArgs = [] } = options;
