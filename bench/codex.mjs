@@ -151,13 +151,14 @@ async function floods() {
   const found = await both('200 MB by notifications', async (session) => {
     const rates = [];
     let last;
-    for (let round = 0; round < ROUNDS; round += 1) {
+    // As often before: an engine that compiles while it runs has compiled little of this yet.
+    for (let round = -ROUNDS; round < ROUNDS; round += 1) {
       const closed = session.closed(`f${round}`);
       const beganMs = nowMs();
       session.start(`f${round}`, ['head', '-c', String(FLOOD_BYTES), '/dev/zero']);
       last = await closed;
       if (last.bytes !== FLOOD_BYTES) throw new Error(`${last.bytes} of ${FLOOD_BYTES} bytes came`);
-      rates.push((FLOOD_BYTES / (last.atMs - beganMs)) * 1000);
+      if (round >= 0) rates.push((FLOOD_BYTES / (last.atMs - beganMs)) * 1000);
     }
     return { rate: median(rates), chunks: last.chunks };
   });

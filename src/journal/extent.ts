@@ -70,10 +70,11 @@ export async function readExtent(
   disk: Disk,
   extent: Extent,
   into: Buffer,
+  fresh = false,
 ): Promise<Buffer | undefined> {
   let bytes: Buffer;
   try {
-    bytes = await readFile(disk, extent, into.subarray(0, extent.bytes));
+    bytes = await readFile(disk, extent, into.subarray(0, extent.bytes), fresh);
   } catch (error) {
     // Dropped meanwhile, on a disk that fails, or in a place that only looks the same: who told of it can say more.
     if (errnoOf(error) === undefined) throw error;

@@ -125,14 +125,16 @@ export async function readFile(
   disk: Disk,
   from: { readonly path: string; readonly position: number },
   into: Buffer,
+  /** It was written a moment ago, and is in memory: a thread would be woken for nothing. */
+  fresh = false,
 ): Promise<Buffer> {
   const fd = disk.openRead(from.path);
   try {
     let filled = 0;
     while (filled < into.length) {
       const [rest, position] = [into.subarray(filled), from.position + filled];
-      const small = rest.length <= SYNC_READ_BYTES;
-      const got = small ? disk.readSync(fd, rest, position) : await disk.read(fd, rest, position);
+      const now = fresh || rest.length <= SYNC_READ_BYTES;
+      const got = now ? disk.readSync(fd, rest, position) : await disk.read(fd, rest, position);
       if (got === 0) break;
       filled += got;
     }
