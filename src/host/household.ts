@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { BufferPool } from '../base/buffer-pool.ts';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { errnoOf, systemDisk, type Disk } from '../base/disk.ts';
+import { Later } from '../base/later.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner, SignalResult } from '../protocol/host-api.ts';
 import { defaultLimits, type Limits } from '../protocol/limits.ts';
@@ -69,12 +70,10 @@ export class Household {
   private readonly starterOptions: StarterOptions;
   private readonly feed: FeedFile;
   private readonly syncer: Syncer;
-  /** Exited, and not attended to yet. */
-  private readonly unattended: HeldProcess[] = [];
-  private attendSoon: NodeJS.Timeout | undefined;
-  /** Closed, and not tidied up yet. */
-  private readonly untidy: HeldProcess[] = [];
-  private tidySoon: NodeJS.Timeout | undefined;
+  /** Those that have exited. */
+  private readonly unattended = new Later<HeldProcess>(ATTEND_MS, (all) => this.attend(all));
+  /** Those that have closed. */
+  private readonly untidy = new Later<HeldProcess>(TIDY_MS, (all) => this.tidy(all));
 
   constructor(options: HostOptions) {
     const clock = (this.clock = options.clock ?? systemClock);
@@ -137,7 +136,7 @@ export class Household {
 
   private watcher(): ProcessWatcher {
     return {
-      exited: (process) => this.exited(process),
+      exited: (process) => this.unattended.add(process),
       closed: (process) => this.closed(process),
     };
   }
@@ -199,8 +198,8 @@ export class Household {
     await Promise.all(unsettled.map((process) => this.end(process, 'host closed')));
     for (const process of this.registry.all()) process.abandon();
     this.kin.endStrays();
-    this.attend();
-    this.tidy();
+    this.unattended.now();
+    this.untidy.now();
     this.syncer.close();
     this.registry.close();
     this.feed.close();
@@ -231,15 +230,8 @@ export class Household {
     }
   }
 
-  private exited(process: HeldProcess): void {
-    this.unattended.push(process);
-    this.attendSoon ??= setTimeout(() => this.attend(), ATTEND_MS);
-  }
-
-  private attend(): void {
-    clearTimeout(this.attendSoon);
-    this.attendSoon = undefined;
-    for (const process of this.unattended.splice(0)) {
+  private attend(exited: readonly HeldProcess[]): void {
+    for (const process of exited) {
       this.kin.exited(process);
       void this.complete(process);
     }
@@ -247,16 +239,13 @@ export class Household {
 
   private closed(process: HeldProcess): void {
     this.registry.noteClosed(process);
-    this.untidy.push(process);
-    this.tidySoon ??= setTimeout(() => this.tidy(), TIDY_MS);
-    if (this.untidy.length === TIDY_TOGETHER) setImmediate(() => this.tidy());
+    this.untidy.add(process);
+    if (this.untidy.size === TIDY_TOGETHER) setImmediate(() => this.untidy.now());
   }
 
   /** What nobody waits for. */
-  private tidy(): void {
-    clearTimeout(this.tidySoon);
-    this.tidySoon = undefined;
-    for (const process of this.untidy.splice(0)) {
+  private tidy(closed: readonly HeldProcess[]): void {
+    for (const process of closed) {
       if (process.journal instanceof Journal) this.syncer.forget(process.journal);
       process.lighten();
     }

@@ -1,4 +1,4 @@
-// The C library, opened through koffi: the only file that knows koffi. posix.ts and posix-spawn.ts say what is called.
+// The C library, and a quick one for sums, opened through koffi: the only file that knows koffi. posix.ts and posix-spawn.ts say what is called.
 
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
@@ -57,11 +57,14 @@ export interface LoopHandle {
   close(): void;
 }
 
+function loadKoffi(): typeof Koffi {
+  return createRequire(import.meta.url)('koffi') as typeof Koffi;
+}
+
 /** CRC-32 by libdeflate, ten times faster than Node's; undefined where the system does not have it. */
 export function quickCrc32(): Crc32 | undefined {
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
-    const library = koffi.load('libdeflate.so.0');
+    const library = loadKoffi().load('libdeflate.so.0');
     const call = library.func(
       'uint32_t libdeflate_crc32(uint32_t value, const void *bytes, size_t count)',
     ) as Call<number>;
@@ -72,7 +75,7 @@ export function quickCrc32(): Crc32 | undefined {
 }
 
 export function openLibrary(): Binding {
-  const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
+  const koffi = loadKoffi();
   // The name of glibc: musl has another, and lacks addclosefrom_np.
   const library = koffi.load('libc.so.6');
   const plain: Binding['plain'] = (definition) => library.func(definition) as Call<number>;

@@ -1,6 +1,8 @@
-// The sums of records by a quicker library than Node's own, where the system has one: half of the work of a flood is summing.
+// The sums of records by a quicker library than Node's own, where the system has one: with Node's they are a quarter of the
+// keeper's time in a flood.
 
 import { sumLargeBy } from '../base/crc32.ts';
+import { once } from '../base/once.ts';
 import { quickCrc32 } from './posix-library.ts';
 
 /** Once for this program; its other threads go on as before. */
@@ -8,11 +10,3 @@ export const useQuickSums = once(() => {
   const quick = quickCrc32();
   if (quick) sumLargeBy(quick);
 });
-
-function once(action: () => void): () => void {
-  let done = false;
-  return () => {
-    if (!done) action();
-    done = true;
-  };
-}

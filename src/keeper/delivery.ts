@@ -13,11 +13,11 @@ import { loadPosix, type Posix } from '../host/posix.ts';
 import { PosixError } from '../host/posix-library.ts';
 
 /** What is waited for: the answer to `text` is told as coder's API does, that to `wait` as it is. */
-export type Awaited =
+export type WaitedFor =
   | { readonly op: 'text'; readonly params: Params<'text'> }
   | { readonly op: 'wait'; readonly params: Params<'wait'> };
 
-export type Delivery = Awaited & {
+export type Delivery = WaitedFor & {
   readonly to: Place;
   /** Status and headers, each line with its end. */
   readonly head: string;

@@ -3,6 +3,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
+import { Later } from '../base/later.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { Host } from '../host/host.ts';
@@ -117,8 +118,7 @@ class Connection {
   /** Those of them that go on when this connection has ended. */
   private readonly deliveries = new Map<number, TakenConnection>();
   /** Deliveries that are to be told of. */
-  private readonly delivered: number[] = [];
-  private tellSoon: NodeJS.Timeout | undefined;
+  private readonly delivered = new Later<number>(DELIVERED_MS, (ids) => this.tellDelivered(ids));
   private makingLarge = 0;
   private readonly turnWaiters: (() => void)[] = [];
 
@@ -143,7 +143,7 @@ class Connection {
 
   /** Sends what waits and closes. */
   finish(): Promise<void> {
-    this.tellDelivered();
+    this.delivered.now();
     return new Promise((resolve) => {
       this.socket.once('close', () => resolve());
       this.socket.end();
@@ -152,7 +152,7 @@ class Connection {
   }
 
   private received(chunk: Buffer): void {
-    this.tellDelivered();
+    this.delivered.now();
     try {
       for (const message of this.reader.push(chunk)) this.handle(message as Request | Cancel);
     } catch {
@@ -182,7 +182,7 @@ class Connection {
       answer = { id, error: toErrorShape(error) };
     }
     this.running.delete(id);
-    if (op === 'deliver' && 'result' in answer) this.tellLater(id);
+    if (op === 'deliver' && 'result' in answer) this.delivered.add(id);
     else if (!this.socket.destroyed) this.send(answer);
     if (op === 'stop') await this.events.stop();
   }
@@ -225,17 +225,8 @@ class Connection {
     return {};
   }
 
-  private tellLater(id: number): void {
-    this.delivered.push(id);
-    this.tellSoon ??= setTimeout(() => this.tellDelivered(), DELIVERED_MS);
-  }
-
-  private tellDelivered(): void {
-    if (this.tellSoon === undefined) return;
-    clearTimeout(this.tellSoon);
-    this.tellSoon = undefined;
-    for (const id of this.delivered.splice(0))
-      if (!this.socket.destroyed) this.send({ id, result: {} });
+  private tellDelivered(ids: readonly number[]): void {
+    for (const id of ids) if (!this.socket.destroyed) this.send({ id, result: {} });
   }
 
   /** What is large is waited for like anything else, but made only when there is room for it. */

@@ -3,6 +3,7 @@
 
 import { BufferPool } from '../base/buffer-pool.ts';
 import { systemDisk, type Disk } from '../base/disk.ts';
+import { once } from '../base/once.ts';
 import { readExtent } from '../journal/extent.ts';
 import type { NearPage } from '../host/grown-process.ts';
 import type { Page } from '../protocol/host-api.ts';
@@ -34,6 +35,7 @@ export class NearReader {
     const fresh = page.state === 'running' && page.seq - page.nextAfter <= FRESH_EVENTS;
     const records = await readExtent(this.disk, extent, buffer, fresh);
     this.misses = records ? 0 : this.misses + 1;
+    // Given back twice, the same memory would serve two.
     if (records) return { ...page, records, release: once(() => pool.give(buffer)) };
     pool.give(buffer);
     return (await ask(false)) as Page;
@@ -46,14 +48,4 @@ export class NearReader {
       ? pool.take()
       : Buffer.allocUnsafeSlow(bytes);
   }
-}
-
-/** Given back twice, the same memory would serve two. */
-function once(action: () => void): () => void {
-  let done = false;
-  return () => {
-    if (done) return;
-    done = true;
-    action();
-  };
 }

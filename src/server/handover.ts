@@ -8,7 +8,7 @@ import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
 import { loadPosix } from '../host/posix.ts';
-import type { Awaited, Place } from '../keeper/delivery.ts';
+import type { WaitedFor, Place } from '../keeper/delivery.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 import { IDLE_MS, JSON_HEADERS } from './door.ts';
 import type { Exchange } from './router.ts';
@@ -39,7 +39,7 @@ export class Handover {
   }
 
   /** True when the keeper has answered; false when this server has to. Throws what the operation does. */
-  async answered(exchange: Exchange, owner: Owner, awaited: Awaited): Promise<boolean> {
+  async answered(exchange: Exchange, owner: Owner, waitedFor: WaitedFor): Promise<boolean> {
     if (this.underWay >= MOST_AT_ONCE) return false;
     const link = await this.host.link();
     const to = connectionOf(exchange);
@@ -47,7 +47,7 @@ export class Handover {
     this.allow(link);
     this.underWay += 1;
     try {
-      const delivery = { ...awaited, to, head: HEAD, kept: KEPT };
+      const delivery = { ...waitedFor, to, head: HEAD, kept: KEPT };
       await link.deliver(owner, delivery, this.unlessLeaving(exchange));
     } catch (error) {
       return this.failed(error, exchange, link);
