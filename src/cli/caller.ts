@@ -122,6 +122,9 @@ export function isError(
   return thrown instanceof HoldfastError && codes.includes(thrown.code);
 }
 
+/** Fewer characters would let a mistyped or forgotten name stop a process whose id happens to begin so. */
+const PREFIX_MIN = 4;
+
 /** What lists give: running ones first, then the newest first. */
 export function choose<T extends Pick<ProcessInfo, 'id' | 'name' | 'state' | 'owner'>>(
   processes: readonly T[],
@@ -133,7 +136,11 @@ export function choose<T extends Pick<ProcessInfo, 'id' | 'name' | 'state' | 'ow
   const running = named.filter(({ state }) => state === 'running');
   if (running.length > 1) return onlyOne(running, text);
   if (named.length > 0) return running[0] ?? named[0];
-  return onlyOne(text === '' ? [] : processes.filter(({ id }) => id.startsWith(text)), text);
+  if (text.length < PREFIX_MIN) return undefined;
+  return onlyOne(
+    processes.filter(({ id }) => id.startsWith(text)),
+    text,
+  );
 }
 
 function onlyOne<T extends Pick<ProcessInfo, 'id' | 'owner'>>(

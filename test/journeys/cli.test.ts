@@ -379,9 +379,10 @@ describe('scripts', () => {
 
   it('[C9] find a process by its id, the beginning of it, or its name', async () => {
     const id = await place.finished('--name', 'unique-name', 'echo found');
-    for (const text of [id, id.slice(0, 10), 'unique-name']) {
+    for (const text of [id, id.slice(0, 10), id.slice(0, 4), 'unique-name']) {
       expect((await place.run('logs', text)).stdout).toBe('found\n');
     }
+    expect((await place.run('logs', id.slice(0, 3))).code).toBe(3);
     const newer = await place.finished('--name', 'unique-name', 'echo newer');
     expect((await place.run('logs', 'unique-name')).stdout).toBe('newer\n');
     expect(newer).not.toBe(id);
@@ -394,12 +395,6 @@ describe('scripts', () => {
     expect(byName).toMatchObject({ code: 2, stdout: '' });
     expect(byName.stderr).toContain(first);
     expect(byName.stderr).toContain(second);
-    const letters = (await place.run('ps', '-qa')).stdout
-      .split('\n')
-      .filter(Boolean)
-      .map((id) => id.charAt(0));
-    const shared = letters.find((letter, index) => letters.indexOf(letter) !== index);
-    expect((await place.run('logs', shared ?? '')).stderr).toMatch(/means \d+ processes/);
     expect((await place.run('logs', '')).code).toBe(3);
     expect((await place.run('stop', first, second)).code).toBe(0);
   });
@@ -620,14 +615,16 @@ describe('export', () => {
     const names = readdirSync(join(copy, 'journals'));
     for (const name of names) appendFileSync(join(copy, 'journals', name), Buffer.alloc(20, 1));
     const before = names.map((name) => readFileSync(join(copy, 'journals', name)));
-    const run = (...args: string[]) =>
-      new Running([...args, '--home', copy], { env: other.env }).ended;
+    const runIn = (home: string, ...args: string[]) =>
+      new Running([...args, '--home', home], { env: other.env }).ended;
+    const run = runIn.bind(undefined, copy);
     const exported = await run('export', id.slice(0, 8), '--stream', 'stdout');
     expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 0, stderr: '' });
     expect(exported.bytes).toEqual(outBytes);
     expect((await run('export', 'live')).stdout).toBe('half\n');
     expect((await run('export', 'nosuch')).code).toBe(3);
-    expect((await run('export', 'x', '--home', '/nosuch')).code).toBe(3);
+    expect((await runIn('/nosuch', 'export', id)).code).toBe(3);
+    expect(existsSync('/nosuch')).toBe(false);
     expect(names.map((name) => readFileSync(join(copy, 'journals', name)))).toEqual(before);
     expect(readdirSync(copy)).toEqual(['journals']);
     rmSync(copy, { recursive: true });
