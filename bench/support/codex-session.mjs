@@ -49,16 +49,24 @@ export async function openPeer(codex) {
   };
 }
 
+const OUTPUT = '"process/output"';
+const OUTPUT_WITHIN = 64;
+const CHUNK = '"chunk":"';
+/** More than a chunk has. */
+const decoded = Buffer.allocUnsafeSlow(4 * 1024 * 1024);
+
 export class Session {
   id = '';
   #socket;
+  #parse;
   #lastId = 0;
   #calls = new Map();
   /** By process: what to do with its notifications. */
   #watchers = new Map();
 
-  static async open({ url }, resume) {
+  static async open({ url }, { resume, whole = false } = {}) {
     const session = new Session();
+    session.#parse = whole ? parseWhole : parseAround;
     session.#socket = new WebSocket(url, { perMessageDeflate: false });
     session.#socket.on('message', (data) => session.#received(data));
     session.#socket.on('error', () => undefined);
@@ -121,15 +129,33 @@ export class Session {
     this.#socket.send(JSON.stringify(message));
   }
 
-  /** What every client has to do: parse, and get the bytes. */
   #received(data) {
-    const { id, method, params, result, error } = JSON.parse(data.toString());
+    const { message, bytes } = this.#parse(data);
+    const { id, method, params, result, error } = message;
     if (method === undefined) {
       this.#calls.get(id)?.({ result, error });
       this.#calls.delete(id);
       return;
     }
-    const bytes = params.chunk === undefined ? 0 : Buffer.from(params.chunk, 'base64').length;
     this.#watchers.get(params.processId)?.(method, bytes);
   }
+}
+
+/** Most clients do this: the text of the whole message is parsed, and the chunk in it decoded to a new buffer. */
+function parseWhole(data) {
+  const message = JSON.parse(data.toString());
+  const chunk = message.params?.chunk;
+  return { message, bytes: chunk === undefined ? 0 : Buffer.from(chunk, 'base64').length };
+}
+
+/** No client can do less: the chunk is decoded to memory that is used again, and what stands around it is parsed. */
+function parseAround(data) {
+  if (!data.toString('latin1', 0, OUTPUT_WITHIN).includes(OUTPUT)) return parseWhole(data);
+  const from = data.indexOf(CHUNK) + CHUNK.length;
+  const to = data.indexOf('"', from);
+  const bytes = decoded.write(data.toString('latin1', from, to), 'base64');
+  return {
+    message: JSON.parse(data.toString('latin1', 0, from) + data.toString('latin1', to)),
+    bytes,
+  };
 }
