@@ -42,11 +42,13 @@ export interface Part extends Stretch {
 const OPENING_BYTES = 256;
 /** The next file is made when this one is filled to this part. */
 const AHEAD_FROM = 0.75;
-const LARGEST_SEGMENT_BYTES = 4 * 1024 * 1024;
+/** A full journal has about so many: fewer would drop more at once, and on ext4 a file can take half a millisecond to make. */
+const SEGMENTS = 8;
+const LARGEST_SEGMENT_BYTES = 8 * 1024 * 1024;
 const SMALLEST_SEGMENT_BYTES = 64 * 1024;
 
 function segmentBytesFor(limits: FileLimits): number {
-  const share = Math.floor(limits.journalBytes / 16);
+  const share = Math.floor(limits.journalBytes / SEGMENTS);
   return Math.min(LARGEST_SEGMENT_BYTES, Math.max(SMALLEST_SEGMENT_BYTES, share));
 }
 

@@ -239,7 +239,7 @@ describe('journal', () => {
 });
 
 describe('the file of the next segment', () => {
-  const limits = { journalBytes: 16 * 64 * 1024, journalHeadBytes: 128 * 1024 };
+  const limits = { journalBytes: 8 * 64 * 1024, journalHeadBytes: 128 * 1024 };
   const most = Buffer.alloc(50_000, 'x');
   const names = (disk: MemoryDisk) => Array.from(disk.files.keys(), (path) => path.slice(-8, -4));
 
