@@ -24,8 +24,12 @@ function withoutAmpersand(command: string, tokens: readonly ShellToken[]): strin
   if (ampersand?.kind !== 'operator' || ampersand.text !== '&') return undefined;
   // Behind another operator or on a line of its own it is a mistake, which the shell shall name.
   if (before === undefined || (before.kind !== 'word' && before.text !== ')')) return undefined;
-  const rest = command.slice(ampersand.end);
-  return command.slice(0, before.end) + (onlyComments(rest) ? '' : rest);
+  const head = command.slice(0, before.end);
+  // A line that goes on in the next says nothing by that.
+  const rest = command.slice(ampersand.end).replace(/^(?:[ \t]*\\\n)+/, '');
+  if (onlyComments(rest)) return head;
+  // The ampersand may have been all that kept two words apart.
+  return head + (/^\s/.test(rest) ? '' : ' ') + rest;
 }
 
 /** Otherwise a here-document's body follows, which belongs to the command. */
