@@ -161,7 +161,10 @@ async function floods() {
   const light = await openBoth({ whole: false });
   const first = await floodRates(light, FLOOD_WARM_UP);
   const warm = await floodRates(light, FLOOD_ROUNDS);
-  const whole = await floodRates(await openBoth({ whole: true }), FLOOD_ROUNDS);
+  await endBoth(light);
+  const parsing = await openBoth({ whole: true });
+  const whole = await floodRates(parsing, FLOOD_ROUNDS);
+  await endBoth(parsing);
   const what = '200 MB by notifications';
   const rate = ({ rates, chunks }) => ({
     value: median(rates),
@@ -184,6 +187,11 @@ async function floods() {
 async function openBoth(options) {
   const { peer, ours } = servers;
   return { peer: await Session.open(peer, options), ours: await Session.open(ours, options) };
+}
+
+async function endBoth({ peer, ours }) {
+  await peer.end();
+  await ours.end();
 }
 
 async function floodRates(sessions, rounds) {
