@@ -15,8 +15,7 @@ const WARM_UP = 2000;
 const CROWD = 200;
 const CROWD_ROUNDS = 7;
 const BIG_BYTES = 64_000_000;
-const BIG_ROUNDS = 9;
-const BIG_WARM_UP = 6;
+const BIG_ROUNDS = 7;
 const BIG = `yes 0123456789abcdef0123456789abcde | head -c ${BIG_BYTES}`;
 const WAITERS = 5000;
 const EXITS = 200;
@@ -53,8 +52,9 @@ export async function run(context) {
         () => bigThrough(server),
         { turns, warmUp },
       );
-    const bigFirst = await bigInTurns(BIG_WARM_UP, 1);
-    const big = await bigInTurns(BIG_ROUNDS, 0);
+    // Nobody prints so much a thousand times: that the keeper still compiles belongs to the figure.
+    const big = await bigInTurns(BIG_ROUNDS, 1);
+    const bigLater = await bigInTurns(BIG_ROUNDS, 0);
     const parked = await park(server, context);
     const against = (pair) =>
       `${median(pair.http).toFixed(2)} ms against ${median(pair.raw).toFixed(2)} ms raw`;
@@ -88,10 +88,10 @@ export async function run(context) {
         note: against(big),
       }),
       row({
-        what: `the same, of the first ${BIG_WARM_UP} of a new server`,
-        value: ofRaw(bigFirst),
+        what: `the same, of the next ${BIG_ROUNDS}`,
+        value: ofRaw(bigLater),
         unit: 'times',
-        note: against(bigFirst),
+        note: against(bigLater),
       }),
       row({
         what: 'exit to answer over HTTP: p50 of the raw exit event',

@@ -64,7 +64,7 @@ export class Session {
   /** By process: what to do with its notifications. */
   #watchers = new Map();
 
-  static async open({ url }, { resume, whole = false } = {}) {
+  static async open({ url }, { resume, whole = true } = {}) {
     const session = new Session();
     session.#parse = whole ? parseWhole : parseAround;
     session.#socket = new WebSocket(url, { perMessageDeflate: false });
