@@ -61,7 +61,7 @@ describe('endings', () => {
 
   test('[R1] a child that died before it was registered is told later, not during the call', async () => {
     const pid = await startShell('exit 5');
-    while (!isZombie(pid));
+    await turnsUntil(() => isZombie(pid));
     const reaper = newReaper();
     let status: ExitStatus | undefined;
     reaper.expect().register(pid, (ended) => (status = ended));
@@ -72,7 +72,7 @@ describe('endings', () => {
 
   test('[R1] a child that somebody else reaped is told without an outcome, never as exit 0', async () => {
     const pid = await startShell('exit 0');
-    while (!isZombie(pid));
+    await turnsUntil(() => isZombie(pid));
     posix.wait(pid);
     expect(await ending(newReaper(), pid)).toEqual({});
   });
@@ -113,7 +113,7 @@ describe('whose children', () => {
     const reaper = newReaper();
     // Nobody has asked for this one's end: it stands first in the kernel's line.
     const stranger = await startShell('exit 44');
-    while (!isZombie(stranger));
+    await turnsUntil(() => isZombie(stranger));
     const ours = Array.from({ length: 10 }, async (_, index) =>
       ending(reaper, await startShell(`exit ${index}`)),
     );
@@ -207,7 +207,7 @@ describe('the event loop', () => {
     expect(process.listenerCount('SIGCHLD')).toBe(listeners);
     expect(timers()).toBe(before);
     expect(() => reaper.expect().register(pid, () => {})).toThrowError('closed');
-    while (!isZombie(pid));
+    await turnsUntil(() => isZombie(pid));
     expect(posix.wait(pid)).toBe(1 << 8);
   });
 });
