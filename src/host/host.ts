@@ -13,7 +13,7 @@ import type { ConditionTools } from './conditions.ts';
 import type { HeldProcess } from './held-process.ts';
 import { Household, type HostOptions } from './household.ts';
 import { GrownProcess } from './grown-process.ts';
-import { useQuickSums } from './quick-sums.ts';
+import { useQuickLibraries } from './quick-libraries.ts';
 import { byteSource, SharedTexts } from './views.ts';
 import { waitFor } from './waiting.ts';
 import { recorded, writeInput } from './write-input.ts';
@@ -30,7 +30,7 @@ export class Host implements HostApi {
 
   /** Opens the folder and takes up what an earlier host left in it. */
   static async open(options: HostOptions): Promise<Host> {
-    useQuickSums();
+    useQuickLibraries();
     const host = new Host(options);
     await host.house.recover();
     return host;

@@ -1,10 +1,12 @@
-// The C library, and a quick one for sums, opened through koffi: the only file that knows koffi. posix.ts and posix-spawn.ts say what is called.
+// The C library, and quick ones for sums and base64, opened through koffi: the only file that knows koffi. posix.ts and
+// posix-spawn.ts say what is called.
 
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 
 import type * as Koffi from 'koffi';
 
+import type { EncodeBase64 } from '../base/base64.ts';
 import type { Crc32 } from '../base/crc32.ts';
 
 export class PosixError extends Error {
@@ -73,6 +75,29 @@ export function quickCrc32(): Crc32 | undefined {
     return undefined;
   }
 }
+
+/**
+ * Base64 by simdutf, which Node itself uses and, as a program that loads addons, shows to everybody in its process;
+ * undefined where it does not. The name is C++'s for binary_to_base64(const char *, size_t, char *, base64_options).
+ */
+export function quickBase64(): EncodeBase64 | undefined {
+  try {
+    const call = loadKoffi()
+      .load(null)
+      .func('_ZN7simdutf16binary_to_base64EPKcmPcNS_14base64_optionsE', 'size_t', [
+        'const void *',
+        'size_t',
+        'void *',
+        'uint64_t',
+      ]) as Call<number>;
+    return (bytes, into) => void call(bytes, bytes.length, into, STANDARD);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of simdutf's alphabets: with padding, as Node's 'base64'. */
+const STANDARD = 0;
 
 export function openLibrary(): Binding {
   const koffi = loadKoffi();

@@ -4,7 +4,7 @@
 import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
 import { operations, type OperationName } from '../protocol/operations.ts';
-import { useQuickSums } from '../host/quick-sums.ts';
+import { useQuickLibraries } from '../host/quick-libraries.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 
 export type SteadyHost = HostApi & {
@@ -14,7 +14,7 @@ export type SteadyHost = HostApi & {
 
 export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
   // Large pages are read from the keeper's files, and checked.
-  useQuickSums();
+  useQuickLibraries();
   let current: Promise<KeeperLink> | undefined;
   /** The link while it is there: asked at once, without waiting for a promise. */
   let linked: KeeperLink | undefined;

@@ -3,6 +3,7 @@
 // else.
 
 import { constants } from 'node:os';
+import { base64Length, encodeBase64 } from '../../base/base64.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { HostApi, Owner, Page } from '../../protocol/host-api.ts';
@@ -162,10 +163,10 @@ function tell(wire: Wire, name: string, event: Counted, sandboxDenied: boolean):
 function tellOutput(wire: Wire, name: string, { seq, stream, data }: CountedOutput): void {
   const head = outputHead(name, seq, stream);
   const headBytes = Buffer.byteLength(head);
-  const chunkBytes = Math.ceil(data.length / 3) * 4;
+  const chunkBytes = base64Length(data.length);
   const into = wire.message(headBytes + chunkBytes + OUTPUT_TAIL.length);
   into.write(head);
-  into.write(data.toString('base64'), headBytes, 'latin1');
+  encodeBase64(data, into.subarray(headBytes));
   into.write(OUTPUT_TAIL, headBytes + chunkBytes, 'latin1');
 }
 
