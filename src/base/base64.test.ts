@@ -13,31 +13,33 @@ afterEach(() => {
   encodeBy(byNode);
 });
 
-/** For every size and from every place, with nothing written behind it. */
-function expectAsNode(): void {
+/** Of many sizes and from several places: those that come out otherwise than by Node, or with something written behind. */
+function wrongSizes(): number[] {
+  const wrong: number[] = [];
   const bytes = randomBytes(70_000);
   for (let size = 0; size < 66_000; size = size < 200 ? size + 1 : size * 2 + 1) {
     for (const from of [0, 1, 5, 64]) {
       const piece = bytes.subarray(from, from + size);
       const text = piece.toString('base64');
       const into = Buffer.alloc(text.length + 70, '!');
-      expect(encodeBase64(piece, into.subarray(3))).toBe(text.length);
-      expect(base64Length(size)).toBe(text.length);
-      expect(into.toString('latin1')).toBe(`!!!${text}${'!'.repeat(67)}`);
+      const length = encodeBase64(piece, into.subarray(3));
+      const same = into.toString('latin1') === `!!!${text}${'!'.repeat(67)}`;
+      if (!same || length !== text.length || base64Length(size) !== length) wrong.push(size);
     }
   }
+  return wrong;
 }
 
 describe('base64 in its place', () => {
   it('[CX29] is what Node makes of it', () => {
-    expectAsNode();
+    expect(wrongSizes()).toEqual([]);
   });
 
   it('[CX29] is the same without a string in between', (context) => {
     const quick = quickBase64();
     if (!quick) return context.skip('this Node does not show its base64');
     expect(encodeBy(quick)).toBe(true);
-    expectAsNode();
+    expect(wrongSizes()).toEqual([]);
   });
 
   it('[CX29] is never taken from a library that gives another, or writes further than it may', () => {
@@ -50,7 +52,7 @@ describe('base64 in its place', () => {
       into[base64Length(bytes.length)] = 0;
     };
     expect([encodeBy(urlSafe), encodeBy(longer)]).toEqual([false, false]);
-    expectAsNode();
+    expect(wrongSizes()).toEqual([]);
   });
 
   it('[CX29] has room, or is not written', () => {
