@@ -139,15 +139,24 @@ it('[SV4] wait takes several conditions, of which the first counts, and "idle" f
   await place.run('stop', id);
 });
 
-it('[SV6] a command that needs no heavy module costs at most 60 ms more than Node itself', async () => {
+it('[SV6] a command that needs no heavy module takes at most 60 ms of processor more than Node itself', async () => {
   await place.background('sleep 300');
-  const cost = (...args: string[]): number => {
-    const began = performance.now();
-    const { status } = spawnSync(process.execPath, args, {
+  // Not by the clock: on a busy machine a program waits for its turn, whatever it needs.
+  const hook = join(place.folder, 'processor-time.cjs');
+  writeFileSync(
+    hook,
+    `process.on('exit', () => {
+      const { user, system } = process.cpuUsage();
+      require('node:fs').writeSync(2, \`[\${user + system} us]\`);
+    });`,
+  );
+  const costMs = (...args: string[]): number => {
+    const { status, stderr } = spawnSync(process.execPath, ['--require', hook, ...args], {
       env: { ...process.env, ...place.env },
+      encoding: 'utf8',
     });
     expect(status).toBe(0);
-    return performance.now() - began;
+    return Number(/\[(\d+) us\]$/.exec(stderr)?.[1]) / 1000;
   };
   const rows = { node: ['-e', '0'], version: [main, 'version'], help: [main, 'help', 'run'] };
   const best = { node: Infinity, version: Infinity, help: Infinity };
@@ -155,7 +164,7 @@ it('[SV6] a command that needs no heavy module costs at most 60 ms more than Nod
   // In turns, and the best of each: what else runs on the machine only adds.
   for (let round = 0; round < 40 && (round < 5 || !within()); round += 1)
     for (const name of ['node', 'version', 'help'] as const)
-      best[name] = Math.min(best[name], cost(...rows[name]));
+      best[name] = Math.min(best[name], costMs(...rows[name]));
   expect(best.version - best.node).toBeLessThan(60);
   expect(best.help - best.node).toBeLessThan(60);
 });
