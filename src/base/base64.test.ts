@@ -3,11 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { quickBase64 } from '../host/posix-library.ts';
 import { type EncodeBase64, base64Length, encodeBase64, encodeBy } from './base64.ts';
 
-const byNode: EncodeBase64 = (bytes, into) =>
-  void Buffer.from(into.buffer, into.byteOffset).write(
-    Buffer.from(bytes).toString('base64'),
-    'latin1',
-  );
+const byNode: EncodeBase64 = (bytes, into) => void into.write(bytes.toString('base64'));
 
 afterEach(() => {
   encodeBy(byNode);
@@ -22,9 +18,9 @@ function wrongSizes(): number[] {
       const piece = bytes.subarray(from, from + size);
       const text = piece.toString('base64');
       const into = Buffer.alloc(text.length + 70, '!');
-      const length = encodeBase64(piece, into.subarray(3));
+      encodeBase64(piece, into.subarray(3));
       const same = into.toString('latin1') === `!!!${text}${'!'.repeat(67)}`;
-      if (!same || length !== text.length || base64Length(size) !== length) wrong.push(size);
+      if (!same || base64Length(size) !== text.length) wrong.push(size);
     }
   }
   return wrong;
@@ -43,10 +39,7 @@ describe('base64 in its place', () => {
   });
 
   it('[CX29] is never taken from a library that gives another, or writes further than it may', () => {
-    const urlSafe: EncodeBase64 = (bytes, into) =>
-      void Buffer.from(into.buffer, into.byteOffset).write(
-        Buffer.from(bytes).toString('base64url'),
-      );
+    const urlSafe: EncodeBase64 = (bytes, into) => void into.write(bytes.toString('base64url'));
     const longer: EncodeBase64 = (bytes, into) => {
       byNode(bytes, into);
       into[base64Length(bytes.length)] = 0;

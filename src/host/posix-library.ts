@@ -76,6 +76,9 @@ export function quickCrc32(): Crc32 | undefined {
   }
 }
 
+/** Of simdutf's alphabets: with padding, as Node's 'base64'. */
+const STANDARD = 0;
+
 /**
  * Base64 by simdutf, which Node itself uses and, as a program that loads addons, shows to everybody in its process;
  * undefined where it does not. The name is C++'s for binary_to_base64(const char *, size_t, char *, base64_options).
@@ -95,9 +98,6 @@ export function quickBase64(): EncodeBase64 | undefined {
     return undefined;
   }
 }
-
-/** Of simdutf's alphabets: with padding, as Node's 'base64'. */
-const STANDARD = 0;
 
 export function openLibrary(): Binding {
   const koffi = loadKoffi();

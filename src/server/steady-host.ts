@@ -13,7 +13,7 @@ export type SteadyHost = HostApi & {
 };
 
 export function steadyHost(connect: () => Promise<KeeperLink>): SteadyHost {
-  // Large pages are read from the keeper's files, and checked.
+  // Large pages are read from the keeper's files and checked; output leaves as base64.
   useQuickLibraries();
   let current: Promise<KeeperLink> | undefined;
   /** The link while it is there: asked at once, without waiting for a promise. */
