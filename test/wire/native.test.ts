@@ -168,7 +168,7 @@ describe('native operations', () => {
 
   it('[API6] a terminal is resized, a signal says whom it reached', async () => {
     const { id } = await client.start({
-      command: 'echo ready; trap "stty size; exit 5" WINCH; while :; do sleep 0.01; done',
+      command: 'trap "stty size; exit 5" WINCH; echo ready; while :; do sleep 0.01; done',
       streams: 'pty',
     });
     await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'text', text: 'ready' }] });
