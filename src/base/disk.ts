@@ -21,6 +21,8 @@ export interface Disk {
   cut(path: string, size: number): void;
   size(fd: number): number;
   sync(fd: number): Promise<void>;
+  /** What has been synced need not stay in memory. Nothing by itself: Node has no call for it. */
+  forgetPages(fd: number): Promise<void>;
   close(fd: number): void;
   rename(from: string, to: string): void;
   renameSoon(from: string, to: string): Promise<void>;
@@ -82,6 +84,7 @@ export const systemDisk: Disk = {
       fs.fdatasync(fd, (error) => (error ? reject(error) : resolve()));
     });
   },
+  forgetPages: () => Promise.resolve(),
   close: (fd) => fs.closeSync(fd),
   rename: (from, to) => fs.renameSync(from, to),
   renameSoon(from, to) {

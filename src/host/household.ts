@@ -12,6 +12,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner, SignalResult } from '../protocol/host-api.ts';
 import { defaultLimits, type Limits } from '../protocol/limits.ts';
 import type { StartSpec } from '../protocol/operations.ts';
+import { EndedJournal } from '../journal/ended-journal.ts';
 import { Journal } from '../journal/journal.ts';
 import { DiskUsage } from '../journal/disk-usage.ts';
 import { Syncer } from '../journal/syncer.ts';
@@ -24,6 +25,7 @@ import { Kin } from './kin.ts';
 import { LeaseFile } from './lease-file.ts';
 import { Leases } from './leases.ts';
 import type { Surroundings } from './launch-plan.ts';
+import { loadPosix } from './posix.ts';
 import { recoverProcesses } from './recover.ts';
 import { Registry } from './registry.ts';
 import { Starter, type StartAnswer, type StarterOptions } from './starter.ts';
@@ -78,7 +80,7 @@ export class Household {
   constructor(options: HostOptions) {
     const clock = (this.clock = options.clock ?? systemClock);
     const limits = (this.limits = { ...defaultLimits, ...options.limits });
-    const disk = options.disk ?? systemDisk;
+    const disk = options.disk ?? hostDisk();
     const pool = new BufferPool(BATCH_BYTES, 64);
     const folder = join(options.folder, 'journals');
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -109,7 +111,7 @@ export class Household {
       file: new LeaseFile(join(options.folder, 'leases.json'), this.report),
       ranOut: (owner, spareLabel) => this.leaseRanOut(owner, spareLabel),
     });
-    this.syncer = new Syncer(clock, this.report);
+    this.syncer = new Syncer({ clock, disk, report: this.report });
     const feedUsage = new DiskUsage(Infinity, () => undefined, usage.refusals);
     const place = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
     this.feed = new FeedFile({ place, limits, clock, pool });
@@ -200,7 +202,7 @@ export class Household {
     this.kin.endStrays();
     this.unattended.now();
     this.untidy.now();
-    this.syncer.close();
+    await this.syncer.close();
     this.registry.close();
     this.feed.close();
     this.children.close();
@@ -248,6 +250,7 @@ export class Household {
     for (const process of closed) {
       if (process.journal instanceof Journal) this.syncer.forget(process.journal);
       process.lighten();
+      if (process.journal instanceof EndedJournal) this.syncer.putAway(process.journal);
     }
     this.registry.keepBounds();
     this.feed.tidy();
@@ -280,6 +283,12 @@ export class Household {
       ...(facts.labels && { labels: facts.labels }),
     });
   }
+}
+
+/** Where system calls can be made, memory lets go of what is put away. */
+function hostDisk(): Disk {
+  const posix = loadPosix();
+  return posix ? { ...systemDisk, forgetPages: (fd) => posix.forgetPages(fd) } : systemDisk;
 }
 
 /** A secret that is made once per folder. Where it cannot be kept it lasts as long as this program. */

@@ -1,4 +1,15 @@
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -123,4 +134,25 @@ test('[P20] a lock belongs to one open file until it is closed', () => {
   expect(posix().tryLock(third)).toBe(true);
   closeSync(third);
   rmSync(path);
+});
+
+/** Of a file system that is memory. */
+const TMPFS = 0x01021994;
+
+test('[J24] a file that is on the disk leaves memory, and reads as before', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-posix-'));
+  try {
+    const path = join(folder, 'file');
+    const bytes = Buffer.alloc(1024 * 1024, 'x');
+    writeFileSync(path, bytes);
+    const fd = openSync(path, 'r');
+    fdatasyncSync(fd);
+    await posix().forgetPages(fd);
+    closeSync(fd);
+    const resident = Number(execFileSync('fincore', ['-nbo', 'RES', path]).toString());
+    expect(resident).toBe(statfsSync(folder).type === TMPFS ? bytes.length : 0);
+    expect(readFileSync(path).equals(bytes)).toBe(true);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

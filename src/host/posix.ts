@@ -11,7 +11,7 @@ const architectures = ['x64', 'arm64', 'riscv64', 'loong64'];
 const O_CLOEXEC = 0x80000;
 const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
 
-function bindDescriptors({ failing, trying }: Binding) {
+function bindDescriptors({ failing, trying, threaded }: Binding) {
   const pipe2 = failing('int pipe2(void *fds, int flags)');
   const fcntl = failing('int fcntl(int fd, int command, ...)');
   const tryFcntl = trying('int fcntl(int fd, int command, ...)');
@@ -19,6 +19,8 @@ function bindDescriptors({ failing, trying }: Binding) {
   const pollCall = failing('int poll(void *fds, unsigned long count, int timeoutMs)');
   const readCall = trying('long read(int fd, void *buffer, size_t count)');
   const writeCall = trying('long write(int fd, void *buffer, size_t count)');
+  const fadvise = threaded('int posix_fadvise(int fd, int64_t from, int64_t bytes, int advice)');
+  const POSIX_FADV_DONTNEED = 4;
   const [F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, FIONREAD] = [4, 1030, 1031, 0x541b];
   const [POLLIN, POLLHUP] = [1, 0x10];
   const pair = new Int32Array(2);
@@ -51,6 +53,10 @@ function bindDescriptors({ failing, trying }: Binding) {
       pollCall(pair, 1, 0);
       const happened = (pair[1] ?? 0) >>> 16;
       return (happened & POLLHUP) !== 0 && (happened & POLLIN) === 0;
+    },
+    /** What is on the disk already leaves the page cache. Advice: the kernel may decline. */
+    async forgetPages(fd: number): Promise<void> {
+      await fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     },
     /** From a non-blocking descriptor: the count, 0 at the end, undefined when there is nothing yet. */
     readNow(fd: number, buffer: Buffer): number | undefined {

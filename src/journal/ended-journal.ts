@@ -43,6 +43,11 @@ export class EndedJournal implements Readable {
     return small && others.length === 0 && only.reading === 0 ? only : undefined;
   }
 
+  /** Of one with much output. Its end stays in memory: that is what people look at. */
+  get filesBeforeLast(): readonly string[] {
+    return this.segments.slice(0, -1).map(({ path }) => path);
+  }
+
   remove(usage: DiskUsage): void {
     usage.add(-this.bytesOnDisk);
     for (const segment of this.segments) segment.remove();

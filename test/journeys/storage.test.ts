@@ -6,12 +6,14 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readlinkSync,
   rmSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { systemDisk, type Disk } from '../../src/base/disk.ts';
 import { Host } from '../../src/host/host.ts';
 import {
   failure,
@@ -143,4 +145,37 @@ describe('what lies in the folder', () => {
     expect((await second.list('*', {})).processes.map((process) => process.id)).toEqual([id]);
     expect(readdirSync(journals)).toContain('notes.txt');
   });
+});
+
+it('[J24] what a process has printed leaves memory when it has ended, file by file, and not its end', async () => {
+  const put: string[] = [];
+  let three = (): void => undefined;
+  const putAway = new Promise<void>((resolve) => {
+    three = resolve;
+  });
+  const disk: Disk = {
+    ...systemDisk,
+    async forgetPages(fd) {
+      put.push(readlinkSync(`/proc/self/fd/${fd}`));
+      if (put.length === 3) three();
+    },
+  };
+  const folder = temporaryFolder();
+  const api = await inProcess({ folder, disk, limits: { journalBytes: 1024 * 1024 } });
+  const id = await startProcess(api, {
+    command: 'head -c 500000 /dev/zero; echo all; read _',
+    stdin: 'pipe',
+  });
+  await waitFor(api, id, { kind: 'text', text: 'all' });
+  expect(put).toEqual([]);
+  await api.write(OWNER, { id, data: Buffer.from('\n') });
+  await waitFor(api, id, closed);
+  await putAway;
+  const journals = join(folder, 'journals');
+  const [serial = ''] = readdirSync(journals)
+    .filter((name) => name.endsWith('.0002.hfj'))
+    .map((name) => name.replace('.0002.hfj', ''));
+  const files = ['0001', '0002', '0003'].map((number) => join(journals, `${serial}.${number}.hfj`));
+  expect(put).toEqual(files);
+  expect((await pages(api, id)).events.at(-1)).toMatchObject({ kind: 'closed', offset: 500_004 });
 });

@@ -99,6 +99,8 @@ export class MemoryDisk implements Disk {
     if (this.failure !== undefined) throw errno(this.failure);
   }
 
+  async forgetPages(): Promise<void> {}
+
   close(fd: number): void {
     if (!this.open.delete(fd)) throw errno('EBADF');
   }
