@@ -16,8 +16,9 @@ export interface ChildTools {
   readonly readBuffer: Buffer;
 }
 
+/** Written from while it is still in the processor's cache: twice as much takes a quarter longer. */
 export function createReadBuffer(): Buffer {
-  return Buffer.allocUnsafeSlow(262_144);
+  return Buffer.allocUnsafeSlow(131_072);
 }
 
 /** What a pipe holds by default: whoever is found to have filled it is held up by that. */

@@ -4,7 +4,11 @@ import { rmSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import { isIP, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { loadPosix } from '../host/posix.ts';
 import { BACKLOG } from '../protocol/limits.ts';
+
+/** Node's own, which it does not document: the descriptor is nowhere else. */
+type WithHandle = HttpServer & { readonly _handle?: { readonly fd?: number } };
 
 export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
@@ -27,10 +31,20 @@ export function bracketed(address: string): string {
 export function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ port, host: address, backlog: BACKLOG }, () =>
-      resolve((server.address() as AddressInfo).port),
-    );
+    server.listen({ port, host: address, backlog: BACKLOG }, () => {
+      if (isLoopback(address)) sendUnpaced(server);
+      resolve((server.address() as AddressInfo).port);
+    });
   });
+}
+
+/**
+ * Between two programs of one machine there is no network to spare. Where the system's way to send is made for one (BBR), it
+ * holds back even there, by a timer: a flood took a tenth longer.
+ */
+function sendUnpaced(server: HttpServer): void {
+  const { fd = -1 } = (server as WithHandle)._handle ?? {};
+  if (fd >= 0) loadPosix()?.sendUnpaced(fd);
 }
 
 /** 0600 from the moment it exists. */
