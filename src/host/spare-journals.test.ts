@@ -56,6 +56,8 @@ async function live(text: string): Promise<{ spare: Spare; ended: EndedJournal }
   return { spare, ended: new EndedJournal(journal.segments(), { seq, offset, lostBytes }) };
 }
 
+const crowdInodes = () => readdirSync(folder).map((name) => statSync(join(folder, name)).ino);
+
 const found = ({ serial: id }: Spare) =>
   openJournal({ disk: systemDisk, folder, id, numbers: [1] });
 
@@ -134,6 +136,14 @@ test('[J18] there are never more of them than are wanted', async () => {
   // One is wanted, and twice as many after each start that found none.
   for (const { ended } of [...lives, await live('five'), await live('six')]) spares.discard(ended);
   expect(readdirSync(folder).length).toBeLessThanOrEqual(16);
+  const crowd = await Promise.all(Array.from({ length: 300 }, () => live('one of a crowd')));
+  for (const { ended } of crowd) spares.discard(ended);
+  await turnsUntil(() => readdirSync(folder).length <= 256);
+  // The next crowd makes no file.
+  const inodes = new Set(crowdInodes());
+  const next = await Promise.all(Array.from({ length: 256 }, () => live('one of the next')));
+  for (const { spare } of next) expect(inodes.has(inodeOf(spare))).toBe(true);
+  for (const { ended } of next) spares.discard(ended);
   await spares.close();
   await turnsUntil(() => readdirSync(folder).length === 0);
   expect(usage.bytes).toBe(0);

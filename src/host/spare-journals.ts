@@ -27,13 +27,17 @@ export interface SpareOptions {
 }
 
 /** Each is an open file. */
-const MOST_SPARES = 16;
+const MOST_MADE = 16;
+/** Files of forgotten processes, where starts have come in such crowds. */
+const MOST_KEPT = 256;
 
 export class SpareJournals {
   private readonly options: SpareOptions;
   private readonly spares: Spare[] = [];
   /** How many there should be: grows when starts come faster than spares are made. */
   private wanted = 1;
+  /** How many may be left over from forgotten processes: the same, and to a higher bound. */
+  private kept = 1;
   private readonly making = new Set<Promise<void>>();
   private closed = false;
 
@@ -44,7 +48,8 @@ export class SpareJournals {
   take(): Spare {
     const spare = this.spares.pop();
     if (spare) return spare;
-    this.wanted = Math.min(MOST_SPARES, this.wanted * 2);
+    this.wanted = Math.min(MOST_MADE, this.wanted * 2);
+    this.kept = Math.min(MOST_KEPT, this.kept * 2);
     const made = this.create();
     try {
       made.journal.open();
@@ -56,7 +61,7 @@ export class SpareJournals {
 
   /** A refused start has used nothing: the next one can have it. */
   giveBack(spare: Spare): void {
-    if (this.spares.length < this.wanted) this.spares.push(spare);
+    if (this.spares.length < this.kept) this.spares.push(spare);
     else spare.journal.remove();
   }
 
@@ -74,7 +79,7 @@ export class SpareJournals {
    * many times longer, on ext4 the longer the more have been deleted lately.
    */
   discard(ended: EndedJournal): void {
-    const wanted = !this.closed && this.spares.length + this.making.size < this.wanted;
+    const wanted = !this.closed && this.spares.length + this.making.size < this.kept;
     const file = wanted ? ended.spareFile : undefined;
     const spare = file && this.create();
     if (file && spare?.journal.openWith(file)) {
