@@ -2,7 +2,8 @@
 
 import { decodeRecords } from '../protocol/record.ts';
 import type { ProcessEvent, Stream } from '../protocol/event.ts';
-import type { Missed } from '../protocol/host-api.ts';
+import type { Missed, Page } from '../protocol/host-api.ts';
+import { PACE_BYTES, STILL_HERE_MS, UNPACED_BYTES } from '../protocol/limits.ts';
 import type { Outcome, ProcessInfo } from '../protocol/process.ts';
 import type { Caller } from './caller.ts';
 import type { Output } from './output.ts';
@@ -15,6 +16,8 @@ export interface FollowOptions {
   readonly offset?: number;
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal;
+  /** As at the end of a pipe: the process does not run away from whoever reads here. */
+  readonly paced?: true;
   readonly event: (event: ProcessEvent) => Promise<void>;
   readonly missed: (missed: Missed) => Promise<void>;
 }
@@ -35,27 +38,68 @@ export async function follow(
 ): Promise<Followed> {
   const { until, timeoutMs, signal } = options;
   const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+  const pace = options.paced ? new Pacing(caller, process) : undefined;
   let { after = 0, offset = 0 } = options;
   let outcome: Outcome | undefined;
   let goal: number | undefined;
-  for (;;) {
-    const leftMs =
-      deadline === undefined ? FOR_EVER_MS : Math.max(0, Math.ceil(deadline - performance.now()));
-    const wait = until === 'now' ? {} : { waitMs: leftMs };
-    const params = { id: process.id, after, offset, maxBytes: PAGE_BYTES, ...wait };
-    const page = await caller.ask((host) => host.read(process.owner, params, signal));
-    if (page.missed) await options.missed(page.missed);
-    for (const event of decodeRecords(page.records)) {
-      await options.event(event);
-      if (event.kind === 'exited') outcome = event.body.outcome;
+  try {
+    for (;;) {
+      const leftMs =
+        deadline === undefined ? FOR_EVER_MS : Math.max(0, Math.ceil(deadline - performance.now()));
+      const wait = until === 'now' ? {} : { waitMs: leftMs };
+      const asked = { id: process.id, after, offset, maxBytes: PAGE_BYTES, ...wait };
+      const params = pace ? { ...asked, paceBytes: PACE_BYTES } : asked;
+      const page = await caller.ask((host) => host.read(process.owner, params, signal));
+      pace?.delivers(page);
+      if (page.missed) await options.missed(page.missed);
+      for (const event of decodeRecords(page.records)) {
+        await options.event(event);
+        if (event.kind === 'exited') outcome = event.body.outcome;
+      }
+      after = page.nextAfter;
+      offset = page.nextOffset;
+      goal ??= page.seq;
+      const done =
+        page.end ||
+        (until === 'exit' && outcome !== undefined) ||
+        (until === 'now' && after >= goal);
+      const timedOut = !done && until !== 'now' && leftMs === 0;
+      if (done || timedOut) return { outcome, timedOut };
     }
-    after = page.nextAfter;
-    offset = page.nextOffset;
-    goal ??= page.seq;
-    const done =
-      page.end || (until === 'exit' && outcome !== undefined) || (until === 'now' && after >= goal);
-    const timedOut = !done && until !== 'now' && leftMs === 0;
-    if (done || timedOut) return { outcome, timedOut };
+  } finally {
+    await pace?.over();
+  }
+}
+
+/** What a reader owes a process that it holds back: a sign of life while it has no room, and a word when it leaves. */
+class Pacing {
+  private readonly caller: Caller;
+  private readonly process: Pick<ProcessInfo, 'id' | 'owner'>;
+  private readonly timer = setInterval(() => void this.say(PACE_BYTES), STILL_HERE_MS).unref();
+  private after = 0;
+  private ended = false;
+
+  constructor(caller: Caller, process: Pick<ProcessInfo, 'id' | 'owner'>) {
+    this.caller = caller;
+    this.process = process;
+  }
+
+  /** This page is being given on, which may take as long as it takes. */
+  delivers({ nextAfter, end }: Page): void {
+    this.after = nextAfter;
+    this.ended = end;
+  }
+
+  async over(): Promise<void> {
+    clearInterval(this.timer);
+    if (!this.ended) await this.say(UNPACED_BYTES);
+  }
+
+  private async say(paceBytes: number): Promise<void> {
+    const { owner, id } = this.process;
+    const params = { id, after: this.after, maxBytes: 1, paceBytes };
+    // A keeper that is lost holds nobody, and whoever reads on learns of it.
+    await this.caller.ask((host) => host.read(owner, params)).catch(() => undefined);
   }
 }
 

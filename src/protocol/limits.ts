@@ -43,3 +43,10 @@ export const MAX_RECORD_BYTES = 8 * MiB;
 
 /** Connections that may wait to be taken in while a program is busy. Beyond it some wait for seconds, and callers on a unix socket are refused. */
 export const BACKLOG = 4096;
+
+/** How far output may get ahead of a reader that holds it back: well below what a journal keeps of its end. */
+export const PACE_BYTES = 16 * MiB;
+/** For a reader that leaves: as good as no bound. */
+export const UNPACED_BYTES = 2 ** 47;
+/** A reader without room says so often enough not to be taken for gone. */
+export const STILL_HERE_MS = 4000;

@@ -40,6 +40,21 @@ describe('run', () => {
     expect(large.stdout.endsWith('299999\n300000\n')).toBe(true);
   });
 
+  it('[C1] holds a process back for as long as nobody reads, and then has every byte of more than is kept', async () => {
+    const faster = 'echo begun; head -c 90000000 /dev/zero';
+    const running = place.start('run', '--name', 'faster', faster);
+    await running.until('stdout', 'begun');
+    running.child.stdout?.pause();
+    await place.run('wait', 'faster', '--for', 'idle=200ms');
+    const { result } = await place.json('ps');
+    const [held] = result['processes'] as { name: string; bytes: { total: number } }[];
+    expect(held).toMatchObject({ name: 'faster', state: 'running' });
+    expect(held?.bytes.total).toBeLessThan(40_000_000);
+    running.child.stdout?.resume();
+    const { bytes, stderr, code } = await running.ended;
+    expect([bytes.length, stderr, code]).toEqual([90_000_006, '', 0]);
+  });
+
   it('[C1] keeps the order of both streams with --merged', async () => {
     const { stdout, stderr } = await place.run('run', '--merged', 'echo 1; echo 2 >&2; echo 3');
     expect([stdout, stderr]).toEqual(['1\n2\n3\n', '']);

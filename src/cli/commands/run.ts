@@ -111,6 +111,7 @@ async function show(
   try {
     const { outcome } = await follow(caller, process, {
       until: 'exit',
+      paced: true,
       timeoutMs,
       signal,
       ...passTo(targetOf(out)),

@@ -7,16 +7,11 @@ import { base64Length, encodeBase64 } from '../../base/base64.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { HostApi, Owner, Page } from '../../protocol/host-api.ts';
+import { PACE_BYTES, STILL_HERE_MS, UNPACED_BYTES } from '../../protocol/limits.ts';
 import { counted, exitCodeOf, missingText, type Counted } from './numbering.ts';
 import type { Wire } from './wire.ts';
 
 const PAGE_BYTES = 1024 * 1024;
-/** Well below what a journal keeps of its end, so that nothing of it is dropped before it was read. */
-const PACE_BYTES = 16 * 1024 * 1024;
-/** A reader without room says so often enough not to be taken for gone. */
-const STILL_HERE_MS = 4000;
-/** As good as no bound. */
-const UNPACED_BYTES = 2 ** 47;
 /** Only so that a wait ends some time. */
 const WAIT_MS = 600_000;
 
