@@ -1,5 +1,6 @@
 // Brings a fresh clone to a state in which it can run: dependencies installed without their scripts, sources built.
-// Does nothing, quickly, when both are already current. Uses only what Node itself brings.
+// Does nothing, quickly, when both are already current. Uses only what Node itself brings. With --tests also the programs of
+// the system that some tests are about: installed on a CI machine as root, named anywhere else.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -31,6 +32,34 @@ current(
   install,
 );
 current('build', join(root, 'dist', '.holdfast-built'), sourcePrint(), build);
+
+if (process.argv.includes('--tests')) systemPrograms();
+
+function systemPrograms() {
+  const programs = { bwrap: 'bubblewrap', fish: 'fish', zsh: 'zsh' };
+  const missing = Object.keys(programs).filter((name) => !onPath(name));
+  if (missing.length === 0) return;
+  const install = ['install', '-y', '--no-install-recommends', ...missing.map((n) => programs[n])];
+  const possible = process.env.CI && process.getuid?.() === 0 && onPath('apt-get');
+  if (possible) {
+    process.stderr.write(`holdfast: ${missing.join(', ')} ...\n`);
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    for (const words of [
+      ['-q', 'update'],
+      ['-q', ...install],
+    ])
+      spawnSync('apt-get', words, { stdio: ['ignore', 'ignore', 2], env });
+  }
+  const still = missing.filter((name) => !onPath(name));
+  if (still.length > 0)
+    process.stderr.write(
+      `holdfast: without ${still.join(', ')} the tests about them are left out; on Debian: apt-get ${install.join(' ')}\n`,
+    );
+}
+
+function onPath(name) {
+  return (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, name)));
+}
 
 function current(what, stampFile, print, bring) {
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === print) return;
