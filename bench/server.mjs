@@ -16,7 +16,9 @@ const WARM_UP = 2000;
 const CROWD = 200;
 const CROWD_ROUNDS = 7;
 const BIG_BYTES = 64_000_000;
-const BIG_ROUNDS = 7;
+const BIG_ROUNDS = 15;
+/** Of these, so many while the engine still compiles. */
+const BIG_FIRST = 7;
 const BIG = `yes 0123456789abcdef0123456789abcde | head -c ${BIG_BYTES}`;
 /** Behind the answer 64 MB are brought to the disk: not while the other side is measured. */
 const PUT_AWAY_MS = 300;
@@ -49,15 +51,13 @@ export async function run(context) {
     );
     fifo.remove();
     context.progress('64 MB');
-    const bigInTurns = (turns, warmUp) =>
-      inTurns(
-        () => raw(BIG),
-        () => bigThrough(server),
-        { turns, warmUp, restMs: PUT_AWAY_MS },
-      );
-    // Nobody prints so much a thousand times: that the keeper still compiles belongs to the figure.
-    const big = await bigInTurns(BIG_ROUNDS, 1);
-    const bigLater = await bigInTurns(BIG_ROUNDS, 0);
+    // Nobody prints so much a thousand times: that the keeper still compiles in the first of them belongs to the figure.
+    const big = await inTurns(
+      () => raw(BIG),
+      () => bigThrough(server),
+      { turns: BIG_ROUNDS, warmUp: 1, restMs: PUT_AWAY_MS },
+    );
+    const bigFirst = { raw: big.raw.slice(0, BIG_FIRST), http: big.http.slice(0, BIG_FIRST) };
     const parked = await park(server, context);
     const against = (pair) =>
       `${median(pair.http).toFixed(2)} ms against ${median(pair.raw).toFixed(2)} ms raw`;
@@ -91,10 +91,10 @@ export async function run(context) {
         note: against(big),
       }),
       row({
-        what: `the same, of the next ${BIG_ROUNDS}`,
-        value: ofRaw(bigLater),
+        what: `the same, of the first ${BIG_FIRST} of these ${BIG_ROUNDS}`,
+        value: ofRaw(bigFirst),
         unit: 'times',
-        note: against(bigLater),
+        note: against(bigFirst),
       }),
       row({
         what: 'exit to answer over HTTP: p50 of the raw exit event',

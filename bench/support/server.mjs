@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { SERVER_FLAGS } from '../../dist/base/engine-flags.js';
 import { memoryOver, openKeeper } from './keeper.mjs';
 
 const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
@@ -24,10 +25,14 @@ export async function openServer({ profile } = {}) {
     ...(profile !== undefined && { BENCH_PROFILE: profile, BENCH_PROFILE_NAME: 'server' }),
     NODE_OPTIONS: `--import=${PROBE}`,
   };
-  const server = spawn(process.execPath, [MAIN, 'serve', '--json', '--home', home], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const server = spawn(
+    process.execPath,
+    [...SERVER_FLAGS, MAIN, 'serve', '--json', '--home', home],
+    {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const [line] = await once(server.stdout, 'data');
   const { url, tokenFile } = JSON.parse(line);
   const token = readFileSync(tokenFile, 'utf8').trim();

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { closeSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { errnoOf } from '../base/disk.ts';
+import { SERVER_FLAGS } from '../base/engine-flags.ts';
 import { HoldfastError, type ErrorShape } from '../protocol/errors.ts';
 import { readEntry } from '../host/proc-table.ts';
 import type { ServerNote } from '../server/server-lock.ts';
@@ -41,7 +42,7 @@ export async function startServer(
   // Not our own stderr: whoever reads that would wait for the end of the server.
   const fd = openPrivate(log, constants.O_WRONLY | constants.O_TRUNC);
   const args = ['serve', ...again, '--json', '--home', home, '--port', String(port)];
-  const server = spawn(process.execPath, [process.argv[1] ?? '', ...args], {
+  const server = spawn(process.execPath, [...SERVER_FLAGS, process.argv[1] ?? '', ...args], {
     detached: true,
     env,
     stdio: ['ignore', 'pipe', fd],

@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { builtFile } from '../base/built-file.ts';
+import { SERVER_FLAGS } from '../base/engine-flags.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { Holdfast } from './holdfast.ts';
 import { httpApi } from './http-api.ts';
@@ -53,11 +54,15 @@ function local(target: Exclude<ConnectTarget, { url: string }>): Parameters<type
 /** In a session of its own: it outlives whoever needed it first. One that lost the race to start is no failure. */
 async function startLocalServer(home: string, env: NodeJS.ProcessEnv | undefined): Promise<void> {
   const main = fileURLToPath(builtFile(import.meta.url, '../cli/main.js'));
-  const server = spawn(process.execPath, [main, 'serve', '--home', home, '--json'], {
-    detached: true,
-    stdio: ['ignore', 'pipe', 'ignore'],
-    ...(env && { env }),
-  });
+  const server = spawn(
+    process.execPath,
+    [...SERVER_FLAGS, main, 'serve', '--home', home, '--json'],
+    {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+      ...(env && { env }),
+    },
+  );
   const ended = once(server, 'exit');
   await Promise.race([once(server.stdout, 'data'), ended]);
   server.stdout.destroy();

@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { builtFile } from '../base/built-file.ts';
 import { errnoOf } from '../base/disk.ts';
+import { KEEPER_FLAGS } from '../base/engine-flags.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { MARKER_NAME } from '../host/environment.ts';
 import { loadPosix, posixProblem } from '../host/posix.ts';
@@ -98,12 +99,6 @@ async function startAndLink(home: Home, options: ConnectOptions): Promise<Keeper
     `A keeper started for ${home.folder} but left again; see ${home.log}.`,
   );
 }
-
-/**
- * A keeper's memory is to be what it holds: little room for what is thrown away young, and the old looked through when
- * it has doubled. Without this 20,000 short processes leave it with half as much again.
- */
-const KEEPER_FLAGS = ['--max-semi-space-size=4', '--heap-growing-percent=100'];
 
 /** Starts the keeper in a session of its own and waits until it listens or says why it cannot. */
 function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
