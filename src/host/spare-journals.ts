@@ -26,9 +26,9 @@ export interface SpareOptions {
   readonly limits: Limits;
 }
 
-/** Each is an open file. */
+/** Each is an open file. So many are made ahead. */
 const MOST_MADE = 16;
-/** Files of forgotten processes, where starts have come in such crowds. */
+/** So many are kept of forgotten processes, where starts have come in such crowds. */
 const MOST_KEPT = 256;
 
 export class SpareJournals {
@@ -36,8 +36,6 @@ export class SpareJournals {
   private readonly spares: Spare[] = [];
   /** How many there should be: grows when starts come faster than spares are made. */
   private wanted = 1;
-  /** How many may be left over from forgotten processes: the same, and to a higher bound. */
-  private kept = 1;
   private readonly making = new Set<Promise<void>>();
   private closed = false;
 
@@ -48,8 +46,7 @@ export class SpareJournals {
   take(): Spare {
     const spare = this.spares.pop();
     if (spare) return spare;
-    this.wanted = Math.min(MOST_MADE, this.wanted * 2);
-    this.kept = Math.min(MOST_KEPT, this.kept * 2);
+    this.wanted = Math.min(MOST_KEPT, this.wanted * 2);
     const made = this.create();
     try {
       made.journal.open();
@@ -61,14 +58,15 @@ export class SpareJournals {
 
   /** A refused start has used nothing: the next one can have it. */
   giveBack(spare: Spare): void {
-    if (this.spares.length < this.kept) this.spares.push(spare);
+    if (this.spares.length < this.wanted) this.spares.push(spare);
     else spare.journal.remove();
   }
 
   /** Several together, when half of them are used: what costs most is to wake the threads that make them. */
   prepare(): void {
-    if (this.closed || (this.spares.length + this.making.size) * 2 > this.wanted) return;
-    while (this.spares.length + this.making.size < this.wanted) {
+    const wanted = Math.min(MOST_MADE, this.wanted);
+    if (this.closed || (this.spares.length + this.making.size) * 2 > wanted) return;
+    while (this.spares.length + this.making.size < wanted) {
       const made = this.make().finally(() => this.making.delete(made));
       this.making.add(made);
     }
@@ -79,7 +77,7 @@ export class SpareJournals {
    * many times longer, on ext4 the longer the more have been deleted lately.
    */
   discard(ended: EndedJournal): void {
-    const wanted = !this.closed && this.spares.length + this.making.size < this.kept;
+    const wanted = !this.closed && this.spares.length + this.making.size < this.wanted;
     const file = wanted ? ended.spareFile : undefined;
     const spare = file && this.create();
     if (file && spare?.journal.openWith(file)) {
