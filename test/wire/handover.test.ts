@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -92,6 +92,19 @@ function keeperSockets(): number {
   return readdirSync(`/proc/${ready.keeperPid}/fd`).length;
 }
 
+/** Of the keeper: its callers, and the connections that it was handed. */
+function openSockets(): number {
+  const folder = `/proc/${ready.keeperPid}/fd`;
+  const links = readdirSync(folder).map((fd) => {
+    try {
+      return readlinkSync(join(folder, fd));
+    } catch {
+      return 'closed meanwhile';
+    }
+  });
+  return links.filter((link) => link.startsWith('socket:')).length;
+}
+
 const ENDED = { output: 'said\n', running: false, exit_code: 7 };
 
 /** Containers can forbid it, to everybody. */
@@ -129,8 +142,11 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
       const process = await held(connection());
       for (const caller of callers) caller.write(process.wait);
       await parked(callers.length);
+      const linked = openSockets();
       server.child.kill(signal);
       await server.ended;
+      // The keeper may be told of the process's end before it has seen that nobody reads on.
+      while (openSockets() >= linked) await keeper.health('*', {});
       process.end();
       for (const caller of callers) {
         const answer = await caller.answer();
