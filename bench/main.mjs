@@ -18,6 +18,11 @@ const figures = {
   agent: () => import('./agent.mjs'),
   screen: () => import('./screen.mjs'),
   terminal: () => import('./terminal.mjs'),
+  stalls: () => import('./stalls.mjs'),
+  owners: () => import('./owners.mjs'),
+  bounds: () => import('./bounds.mjs'),
+  descendants: () => import('./descendants.mjs'),
+  scale: () => import('./scale.mjs'),
 };
 const names = Object.keys(figures);
 /** Cores kept busy by others from which on a missed bar is measured once more. */

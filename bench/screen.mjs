@@ -1,9 +1,9 @@
 // Screens: what it costs to take in 50 MB, to look at the end of it, to paint it, and what 26 bombs cost others.
 
 import { builtBombs, tape } from './support/tape.mjs';
-import { MemoryCheckpoints } from '../dist/screen/checkpoints.js';
-import { Pictures } from '../dist/screen/pictures.js';
-import { Screens } from '../dist/screen/screens.js';
+import { MemoryCheckpoints } from '../dist/screen/emulator/checkpoints.js';
+import { Pictures } from '../dist/screen/picture/pictures.js';
+import { Screens } from '../dist/screen/view/screens.js';
 import { systemClock } from '../dist/base/clock.js';
 import { row } from './support/rows.mjs';
 import { median, nowMs, percentile } from './support/statistics.mjs';
@@ -122,7 +122,7 @@ async function paintPictures() {
     await screen.advance();
     const shoot = async () => {
       const from = nowMs();
-      const { png } = await pictures.png(await screen.snapshot());
+      const { png } = await pictures.png(await screen.view());
       return [nowMs() - from, png.length];
     };
     const [firstMs, bytes] = await shoot();

@@ -1,5 +1,5 @@
 // Brings a fresh clone to a state in which it can run: dependencies installed without their scripts, sources built.
-// Does nothing, quickly, when both are already current. Uses only what Node itself brings. With --tests also the programs of
+// Does nothing, quickly, when both are already current. Installing uses only what Node itself brings. With --tests also the programs of
 // the system that some tests are about: installed on a CI machine as root, named anywhere else.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -25,18 +25,27 @@ if (major < 20 || (major === 20 && minor < 19)) {
   );
 }
 
-current(
+await current(
   'dependencies',
   join(root, 'node_modules', '.holdfast-installed'),
   dependencyPrint(),
   install,
 );
-current('build', join(root, 'dist', '.holdfast-built'), sourcePrint(), build);
+await current('build', join(root, 'dist', '.holdfast-built'), sourcePrint(), build);
 
 if (process.argv.includes('--tests')) systemPrograms();
 
 function systemPrograms() {
-  const programs = { bwrap: 'bubblewrap', fish: 'fish', zsh: 'zsh' };
+  const programs = {
+    bwrap: 'bubblewrap',
+    busybox: 'busybox',
+    fish: 'fish',
+    ksh: 'ksh',
+    mksh: 'mksh',
+    strace: 'strace',
+    tcsh: 'tcsh',
+    zsh: 'zsh',
+  };
   const missing = Object.keys(programs).filter((name) => !onPath(name));
   if (missing.length === 0) return;
   const install = ['install', '-y', '--no-install-recommends', ...missing.map((n) => programs[n])];
@@ -61,10 +70,10 @@ function onPath(name) {
   return (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, name)));
 }
 
-function current(what, stampFile, print, bring) {
+async function current(what, stampFile, print, bring) {
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === print) return;
   process.stderr.write(`holdfast: ${what} ...\n`);
-  bring();
+  await bring();
   mkdirSync(dirname(stampFile), { recursive: true });
   writeFileSync(stampFile, print);
 }
@@ -74,14 +83,32 @@ function install() {
 }
 
 /** Built beside and then put in place: a keeper that is running may still load modules from the old one. */
-function build() {
+async function build() {
   const [dist, next, old] = ['dist', 'dist.next', 'dist.old'].map((name) => join(root, name));
   for (const folder of [next, old]) rmSync(folder, { recursive: true, force: true });
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   run([process.execPath], [tsc, '-p', 'tsconfig.build.json', '--outDir', next]);
+  await bundleWorkers(next);
   if (existsSync(dist)) renameSync(dist, old);
   renameSync(next, dist);
   rmSync(old, { recursive: true, force: true });
+}
+
+/**
+ * A worker is one file with all of ours that it imports: keeper and server read it at their start, and a new version may
+ * take the place of the files before the worker is needed.
+ */
+async function bundleWorkers(folder) {
+  const { build: bundle } = await import('rolldown');
+  for (const file of files(folder).filter((name) => name.endsWith('-worker.js')))
+    await bundle({
+      input: file,
+      platform: 'node',
+      external: /^(node:|@?\w)/,
+      transform: { define: { 'import.meta.url': 'globalThis.holdfastModule' } },
+      output: { file, format: 'es', codeSplitting: false },
+      logLevel: 'warn',
+    });
 }
 
 /** npm as it was started from, so that a machine with several uses the one the person chose. */
@@ -100,7 +127,6 @@ function run([file, ...first], rest) {
 function dependencyPrint() {
   return createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
-    .update(process.version)
     .digest('hex');
 }
 

@@ -18,15 +18,23 @@ export type { Condition, StartSpec } from './protocol/operations.ts';
 export type { Outcome, ProcessInfo, ProcessState } from './protocol/process.ts';
 export { decodeRecords } from './protocol/record.ts';
 export { connect, type ConnectTarget } from './client/connect.ts';
-export { Holdfast, type RunResult, type StartOptions } from './client/holdfast.ts';
+export {
+  Holdfast,
+  type RunOptions,
+  type RunResult,
+  type StartDefaults,
+  type StartOptions,
+  type TerminalOptions,
+} from './client/holdfast.ts';
 export {
   ProcessHandle,
   type ExitResult,
   type LogChunk,
   type LogOptions,
+  type StreamOptions,
   type WaitOptions,
 } from './client/process-handle.ts';
-export { TerminalHandle, type RunOptions } from './client/terminal-handle.ts';
+export { TerminalHandle, type RunOptions as TerminalRunOptions } from './client/terminal-handle.ts';
 export type {
   ScreenshotQuery,
   ScreenText,
@@ -37,7 +45,7 @@ export type {
 } from './client/terminal-api.ts';
 export { embed, type EmbedOptions } from './embed.ts';
 export { Toolbox, toolFunctions, type ToolAnswer, type ToolboxOptions } from './tools/toolbox.ts';
-export type { ToolCall } from './tools/tool-room.ts';
+export type { ToolCall } from './tools/tool-context.ts';
 export {
   anthropicTools,
   openAiResponsesTools,

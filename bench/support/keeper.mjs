@@ -1,6 +1,6 @@
 // A keeper of the bench's own: a temporary home, and nothing left of it afterwards.
 
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,11 +12,18 @@ export const OWNER = 'bench';
 const PROBE = new URL('./probe.mjs', import.meta.url).pathname;
 const LONGEST_STOP_MS = 60_000;
 
-/** `profile`: a folder for the keeper's CPU profile, written when it leaves. */
-export async function openKeeper({ profile, limits } = {}) {
-  const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+/**
+ * `profile`: a folder for the keeper's CPU profile, written when it leaves. `stalls`: whether they are measured. `home`:
+ * what a killed keeper left.
+ */
+export async function openKeeper({ profile, limits, stalls = false, home = newHome() } = {}) {
   const socket = join(home, 'probe.sock');
-  const probe = { BENCH_PROBE: socket, ...(profile !== undefined && { BENCH_PROFILE: profile }) };
+  rmSync(socket, { force: true });
+  const probe = {
+    BENCH_PROBE: socket,
+    ...(stalls && { BENCH_STALLS: `${socket}.stalls` }),
+    ...(profile !== undefined && { BENCH_PROFILE: profile }),
+  };
   const env = { ...process.env, ...probe, NODE_OPTIONS: `--import=${PROBE}` };
   const keeperArgs = [
     '--idle-ms',
@@ -31,17 +38,42 @@ export async function openKeeper({ profile, limits } = {}) {
     link,
     pid,
     /** The keeper's memory and CPU time after a forced collection. */
-    memory: () => memoryOver(socket),
+    memory: () => told(socket),
+    /** The longest time for which its main thread was held up since the last question. */
+    stalls: () => told(`${socket}.stalls`),
     /** As the keeper itself tells it, without forcing anything. */
     rssBytes: async () => (await link.health(OWNER, {})).rssBytes,
     journals: () => folderUse(journals),
     async stop() {
+      if (profile !== undefined) await told(`${socket}.profile`);
       await link.stop();
       for (let left = LONGEST_STOP_MS; existsSync(`/proc/${pid}`) && left > 0; left -= 10)
         await sleep(10);
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+function newHome() {
+  return mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+}
+
+/** Processor time of all threads of a process so far. */
+export function cpuMs(pid) {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const nanoseconds = threads.map((thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ', 1)[0]),
+  );
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
+}
+
+/** A process that has ended and left one in a session of its own, with its streams elsewhere. */
+export async function startDaemon(link) {
+  const command = 'setsid sleep 3600 >/dev/null 2>&1 & echo $!';
+  const { process } = await link.start(OWNER, { command });
+  await waitFor(link, process.id, 'closed');
+  const { text } = await link.text(OWNER, { id: process.id });
+  return { id: process.id, pid: Number(text) };
 }
 
 /** Starts it, waits for one condition, and makes sure that it went well. */
@@ -63,7 +95,8 @@ export function finished(process) {
   return process;
 }
 
-export function memoryOver(path) {
+/** What a probe says when it is called. */
+export function told(path) {
   return new Promise((resolve, reject) => {
     let text = '';
     connect(path)

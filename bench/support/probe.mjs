@@ -1,7 +1,7 @@
-// Loaded into a keeper or a server by `--import`: tells its memory after a forced collection, on a socket of its own, and writes its
-// CPU profile when it leaves. It knows nothing of that, and what it starts inherits nothing of it.
+// Loaded into a keeper or a server by `--import`: tells its memory after a forced collection, on a socket of its own, and on another how
+// long its main thread has been held up since the last question; writes its CPU profile when it leaves. It knows nothing of that, and what it starts inherits nothing of it.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -10,13 +10,17 @@ import { runInNewContext } from 'node:vm';
 
 const {
   BENCH_PROBE: path,
+  BENCH_STALLS: stalls,
   BENCH_PROFILE: profile,
   BENCH_PROFILE_NAME: name = 'keeper',
 } = process.env;
 delete process.env.BENCH_PROBE;
+delete process.env.BENCH_STALLS;
 delete process.env.BENCH_PROFILE;
 delete process.env.BENCH_PROFILE_NAME;
 delete process.env.NODE_OPTIONS;
+/** What a timer may be late by itself. */
+const TICK_MS = 5;
 if (path !== undefined) {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
@@ -30,21 +34,55 @@ if (path !== undefined) {
   server.unref();
 }
 
-// `--cpu-prof` is not allowed in NODE_OPTIONS.
+if (stalls !== undefined) {
+  const schedule = `/proc/self/task/${process.pid}/schedstat`;
+  let longest = { busyMs: 0, heldMs: 0 };
+  const now = () => {
+    const [busy, waited] = readFileSync(schedule, 'latin1').split(' ').map(Number);
+    return { atMs: performance.now(), busyMs: busy / 1e6, waitedMs: waited / 1e6 };
+  };
+  let last = now();
+  setInterval(() => {
+    const next = now();
+    // Without the time in which there was no processor for this thread.
+    const heldMs = next.atMs - last.atMs - (next.waitedMs - last.waitedMs) - TICK_MS;
+    const busyMs = next.busyMs - last.busyMs;
+    longest = {
+      busyMs: Math.max(longest.busyMs, busyMs),
+      heldMs: Math.max(longest.heldMs, heldMs),
+    };
+    last = next;
+  }, TICK_MS).unref();
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.end(JSON.stringify(longest));
+    longest = { busyMs: 0, heldMs: 0 };
+  });
+  server.listen(stalls);
+  server.unref();
+}
+
+// `--cpu-prof` is not allowed in NODE_OPTIONS. Written when the program leaves, or when it is asked for: a keeper leaves by _exit.
 if (profile !== undefined) {
   const session = new Session();
   session.connect();
   session.post('Profiler.enable');
   session.post('Profiler.setSamplingInterval', { interval: 200 });
   session.post('Profiler.start');
-  process.once('exit', () => {
+  const file = join(profile, `${name}-${process.pid}.cpuprofile`);
+  const write = () =>
     session.post('Profiler.stop', (error, result) => {
       if (error) throw error;
       mkdirSync(profile, { recursive: true });
-      writeFileSync(
-        join(profile, `${name}-${process.pid}.cpuprofile`),
-        JSON.stringify(result.profile),
-      );
+      writeFileSync(file, JSON.stringify(result.profile));
     });
+  process.once('exit', write);
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    process.off('exit', write);
+    write();
+    socket.end(JSON.stringify({ file }));
   });
+  server.listen(`${path}.profile`);
+  server.unref();
 }

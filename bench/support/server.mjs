@@ -6,30 +6,33 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { SERVER_FLAGS } from '../../dist/base/engine-flags.js';
-import { memoryOver, openKeeper } from './keeper.mjs';
+import { ENGINE_FLAGS } from '../../dist/base/engine-flags.js';
+import { openKeeper, told } from './keeper.mjs';
 
 const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const PROBE = new URL('./probe.mjs', import.meta.url).pathname;
 const PREFIX = '/api/v0/processes';
 
 /** `profile`: a folder for the server's CPU profile, written when it leaves. */
-export async function openServer({ profile } = {}) {
+export async function openServer({ profile, stalls = false } = {}) {
   // Ours, and not the server's: what it does is then not taken for the work of others.
-  const keeper = await openKeeper();
+  const keeper = await openKeeper({ stalls, ...(stalls && { profile }) });
   const { home } = keeper;
   const probe = join(home, 'server-probe.sock');
   const env = {
     ...process.env,
     BENCH_PROBE: probe,
+    ...(stalls && { BENCH_STALLS: `${probe}.stalls` }),
     ...(profile !== undefined && { BENCH_PROFILE: profile, BENCH_PROFILE_NAME: 'server' }),
     NODE_OPTIONS: `--import=${PROBE}`,
   };
   const server = spawn(
     process.execPath,
-    [...SERVER_FLAGS, MAIN, 'serve', '--json', '--home', home],
+    [...ENGINE_FLAGS, MAIN, 'serve', '--json', '--home', home],
     {
       env,
+      // As one that is started for somebody.
+      detached: true,
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
@@ -38,6 +41,8 @@ export async function openServer({ profile } = {}) {
   const token = readFileSync(tokenFile, 'utf8').trim();
   const pool = new Pool(Number(new URL(url).port), token);
   return {
+    home,
+    port: pool.port,
     keeperPid: keeper.pid,
     pid: server.pid,
     call: (method, path, body) => pool.json(method, path, body),
@@ -52,7 +57,9 @@ export async function openServer({ profile } = {}) {
       return Number(/^holdfast_requests_in_flight (\d+)$/m.exec(text)[1]);
     },
     /** The server's own, after a forced collection. */
-    memory: () => memoryOver(probe),
+    memory: () => told(probe),
+    /** Of both, the longest time for which their main threads were held up since the last question. */
+    stalls: async () => ({ keeper: await keeper.stalls(), server: await told(`${probe}.stalls`) }),
     rssBytes: () =>
       Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`))[1]) * 1024,
     connections: (count) => pool.open(count),

@@ -1,4 +1,4 @@
-// Time as the house sees it: a monotonic clock for durations and order, a wall clock for labels, and timers. Passed in,
+// Time: a monotonic clock for durations and order, a wall clock for labels, and timers. Passed in,
 // so that tests can hold the hands.
 
 export interface Clock {

@@ -7,7 +7,7 @@ export interface Disk {
   /** A new file for writing and reading, 0600; fails when it exists. */
   create(path: string): number;
   /** The same in the background: on ext4, where files are removed all the time, it takes as long as to start a program. */
-  createSoon(path: string): Promise<number>;
+  createAsync(path: string): Promise<number>;
   /** A file that exists, for writing and reading; undefined when it has another name too. */
   openWrite(path: string): number | undefined;
   openRead(path: string): number;
@@ -25,10 +25,10 @@ export interface Disk {
   forgetPages(fd: number): Promise<void>;
   close(fd: number): void;
   rename(from: string, to: string): void;
-  renameSoon(from: string, to: string): Promise<void>;
+  renameAsync(from: string, to: string): Promise<void>;
   remove(path: string): void;
   /** In the background: to free a segment takes the kernel a third of a millisecond. */
-  removeSoon(path: string): void;
+  removeInBackground(path: string): void;
 }
 
 const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants;
@@ -36,7 +36,7 @@ const NEW_FILE = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
 
 export const systemDisk: Disk = {
   create: (path) => fs.openSync(path, NEW_FILE, 0o600),
-  createSoon(path) {
+  createAsync(path) {
     return new Promise((resolve, reject) => {
       fs.open(path, NEW_FILE, 0o600, (error, fd) => (error ? reject(error) : resolve(fd)));
     });
@@ -64,12 +64,25 @@ export const systemDisk: Disk = {
   },
   read(fd, into, position) {
     return new Promise((resolve, reject) => {
-      fs.read(fd, into, 0, into.length, position, (error, bytesRead) =>
-        error ? reject(error) : resolve(bytesRead),
-      );
+      const ask = (): void =>
+        fs.read(fd, into, 0, into.length, position, (error, bytesRead) => {
+          if (error?.code === 'EINTR') ask();
+          else if (error) reject(error);
+          else resolve(bytesRead);
+        });
+      ask();
     });
   },
-  readSync: (fd, into, position) => fs.readSync(fd, into, 0, into.length, position),
+  readSync(fd, into, position) {
+    for (;;) {
+      try {
+        return fs.readSync(fd, into, 0, into.length, position);
+      } catch (error) {
+        // libuv repeats every other call that a signal has interrupted, and leaves reads to its caller.
+        if (errnoOf(error) !== 'EINTR') throw error;
+      }
+    }
+  },
   truncate: (fd, size) => fs.ftruncateSync(fd, size),
   cut(path, size) {
     try {
@@ -87,7 +100,7 @@ export const systemDisk: Disk = {
   forgetPages: () => Promise.resolve(),
   close: (fd) => fs.closeSync(fd),
   rename: (from, to) => fs.renameSync(from, to),
-  renameSoon(from, to) {
+  renameAsync(from, to) {
     return new Promise((resolve, reject) => {
       fs.rename(from, to, (error) => (error ? reject(error) : resolve()));
     });
@@ -99,7 +112,7 @@ export const systemDisk: Disk = {
       if (errnoOf(error) !== 'ENOENT') throw error;
     }
   },
-  removeSoon: (path) => fs.unlink(path, () => undefined),
+  removeInBackground: (path) => fs.unlink(path, () => undefined),
 };
 
 /** The errno name of a thrown file error, or undefined for anything else. */

@@ -9,4 +9,6 @@ process.exitCode = await ttyMain(process.argv.slice(2), {
   cwd: process.cwd(),
   home: home ?? env['HOLDFAST_HOME'],
   program: 'agent-tty',
+  stdout: process.stdout,
+  stderr: process.stderr,
 });

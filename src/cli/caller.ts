@@ -3,18 +3,20 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { listAll } from '../protocol/list-all.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type Owner } from '../protocol/host-api.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import type { KeeperLink } from '../keeper/link.ts';
-import { label } from './terminal-text.ts';
-import { parseDuration } from './units.ts';
+import { parseDuration } from './arguments/units.ts';
 
 export interface CallerOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly home: string | undefined;
   readonly owner: string | undefined;
+  /** Tells a person what may surprise. */
+  readonly note?: (text: string) => void;
 }
 
 /** Who starts and signals from the command line, unless told otherwise. */
@@ -24,16 +26,20 @@ const MADE_ID = /^[0-9a-z]{26}$/;
 /** A keeper that is lost again and again, without an answer in between, is a problem to report. */
 const MOST_TRIES = 3;
 
+/** The state directory where no flag names one. */
+export function usualHome(env: NodeJS.ProcessEnv): string {
+  return env['HOLDFAST_HOME'] || join(homedir(), '.holdfast');
+}
+
 export class Caller {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly home: string;
-  /** By a flag or a variable; otherwise it is where the user's own is. */
-  readonly homeIsNamed: boolean;
   /** Who starts, and who is named as the sender of a signal. */
   readonly name: Owner;
   /** Whose processes are seen. */
   readonly sees: Owner;
+  private readonly note: (text: string) => void;
   private link: Promise<KeeperLink> | undefined;
 
   constructor(options: CallerOptions) {
@@ -41,18 +47,20 @@ export class Caller {
     if (owner === EVERYONE) {
       throw new HoldfastError(
         'invalid_input',
-        `--owner "${EVERYONE}" stands for everyone and owns nothing.`,
+        `--owner "${EVERYONE}" means all owners; it cannot own a process.`,
       );
     }
     this.env = env;
     this.cwd = cwd;
-    this.home = resolve(
-      cwd,
-      options.home ?? (env['HOLDFAST_HOME'] || join(homedir(), '.holdfast')),
-    );
-    this.homeIsNamed = Boolean(options.home ?? env['HOLDFAST_HOME']);
+    this.home = resolve(cwd, options.home ?? usualHome(env));
+    this.note = options.note ?? (() => undefined);
     this.name = owner ?? CLI_OWNER;
     this.sees = owner ?? EVERYONE;
+  }
+
+  /** Options of a keeper that has to be started; throws when a variable of the environment makes no sense. */
+  get keeperArgs(): readonly string[] {
+    return keeperArgs(this.env);
   }
 
   /** The keeper; started if there is none. */
@@ -94,12 +102,37 @@ export class Caller {
   /** The process of this id, of this name, or whose id alone begins like this. */
   async find(text: string): Promise<ProcessInfo> {
     const host = await this.hostIfUsed();
-    if (host && MADE_ID.test(text)) return host.get(this.sees, { id: text });
-    const processes = host ? (await host.list(this.sees, {})).processes : [];
-    const found = choose(processes, text);
+    if (host && MADE_ID.test(text)) {
+      try {
+        return await host.get(this.sees, { id: text });
+      } catch (error) {
+        if (!isError(error, 'ambiguous')) throw error;
+      }
+    }
+    const processes = host ? await listAll((page) => host.list(this.sees, page)) : [];
+    const found = choose(processes, text, this.name);
     if (!found)
-      throw new HoldfastError('not_found', `Process "${label(text)}" not found.`, { id: text });
-    return found;
+      throw new HoldfastError(
+        'not_found',
+        `Process "${text}" not found${tooShort(processes, text)}.`,
+        { id: text },
+      );
+    if (found.name === text && found.id !== text) this.tellNewer(processes, found);
+    return host && found.cut ? host.get(found.owner, { id: found.id }) : found;
+  }
+
+  /** A name means the one that runs, although another has had it since. */
+  private tellNewer(
+    processes: readonly ProcessInfo[],
+    { id, name, owner, startedAtMs }: ProcessInfo,
+  ): void {
+    const newer = processes.find(
+      (other) => other.name === name && other.owner === owner && other.startedAtMs > startedAtMs,
+    );
+    if (newer)
+      this.note(
+        `"${name}" means the running process ${id}. A newer process with that name, ${newer.id}, has exited.`,
+      );
   }
 
   async close(): Promise<void> {
@@ -111,7 +144,7 @@ export class Caller {
   private async connect(startIfMissing: boolean): Promise<KeeperLink> {
     const { connectKeeper } = await import('../keeper/connect.ts');
     const { home, env } = this;
-    return connectKeeper({ home, env, startIfMissing, keeperArgs: keeperArgs(env) });
+    return connectKeeper({ home, env, startIfMissing, keeperArgs: this.keeperArgs });
   }
 }
 
@@ -125,35 +158,69 @@ export function isError(
 /** Fewer characters would let a mistyped or forgotten name stop a process whose id happens to begin so. */
 const PREFIX_MIN = 4;
 
-/** What lists give: running ones first, then the newest first. */
-export function choose<T extends Pick<ProcessInfo, 'id' | 'name' | 'state' | 'owner'>>(
+type Choice = Pick<ProcessInfo, 'id' | 'name' | 'state' | 'owner'>;
+
+/**
+ * The one process that a word means; `processes` as lists give them: running ones first, then the newest first. The
+ * caller's own go first: nobody else's id or name stands before them. Among other owners' a word that means two is
+ * refused, whether as an id, a name or the beginning of an id.
+ */
+export function choose<T extends Choice>(
   processes: readonly T[],
   text: string,
+  own: Owner,
 ): T | undefined {
-  const exact = processes.filter(({ id }) => id === text);
-  if (exact.length > 0) return onlyOne(exact, text);
-  const named = processes.filter(({ name }) => name === text);
-  const running = named.filter(({ state }) => state === 'running');
-  if (running.length > 1) return onlyOne(running, text);
-  if (named.length > 0) return running[0] ?? named[0];
-  if (text.length < PREFIX_MIN) return undefined;
+  const mine = processes.filter(({ owner }) => owner === own);
+  for (const kind of [withId, withName, withBeginning]) {
+    const found = kind(mine, text);
+    if (found.length > 0) return onlyOne(found, text);
+  }
+  const theirs = processes.filter(({ owner }) => owner !== own);
+  const owners = new Set(theirs.map(({ owner }) => owner));
+  const named = Array.from(owners, (owner) => withName(ofOwner(theirs, owner), text)).flat();
   return onlyOne(
-    processes.filter(({ id }) => id.startsWith(text)),
+    [...new Set([...withId(theirs, text), ...named, ...withBeginning(theirs, text)])],
     text,
   );
 }
 
-function onlyOne<T extends Pick<ProcessInfo, 'id' | 'owner'>>(
-  found: readonly T[],
-  text: string,
-): T | undefined {
+function ofOwner<T extends Choice>(processes: readonly T[], wanted: Owner): T[] {
+  return processes.filter(({ owner }) => owner === wanted);
+}
+
+function withId<T extends Choice>(processes: readonly T[], text: string): T[] {
+  return processes.filter(({ id }) => id === text);
+}
+
+/** Of one owner: those that run, else the newest. */
+function withName<T extends Choice>(processes: readonly T[], text: string): T[] {
+  const named = processes.filter(({ name }) => name === text);
+  const running = named.filter(({ state }) => state === 'running');
+  return running.length > 0 ? running : named.slice(0, 1);
+}
+
+function withBeginning<T extends Choice>(processes: readonly T[], text: string): T[] {
+  return text.length < PREFIX_MIN ? [] : processes.filter(({ id }) => id.startsWith(text));
+}
+
+function onlyOne<T extends Choice>(found: readonly T[], text: string): T | undefined {
   if (found.length < 2) return found[0];
-  const sameId = found.every(({ id }) => id === text);
-  const shown = found.slice(0, 3).map(({ id, owner }) => (sameId ? `owner ${label(owner)}` : id));
+  const oneOwner = new Set(found.map(({ owner }) => owner)).size === 1;
+  const sameId = new Set(found.map(({ id }) => id)).size === 1;
+  const shown = found.slice(0, 3).map(({ id, owner }) => {
+    if (oneOwner) return id;
+    return sameId ? `owner ${owner}` : `${id} of ${owner}`;
+  });
   const more = found.length > shown.length ? ', …' : '';
-  const advice = sameId ? 'name the owner with --owner' : 'give more of the id';
-  const message = `"${label(text)}" means ${found.length} processes (${shown.join(', ')}${more}): ${advice}.`;
-  throw new HoldfastError('invalid_input', message, { field: 'id' });
+  const advice = oneOwner ? 'give more of the id' : 'name the owner with --owner';
+  const message = `"${text}" matches ${found.length} processes (${shown.join(', ')}${more}): ${advice}.`;
+  throw new HoldfastError('ambiguous', message, { id: text });
+}
+
+function tooShort(processes: readonly Choice[], text: string): string {
+  const begins =
+    text.length > 0 && text.length < PREFIX_MIN && processes.some(({ id }) => id.startsWith(text));
+  return begins ? `: a prefix of an id needs ${PREFIX_MIN} characters or more` : '';
 }
 
 function keeperArgs(env: NodeJS.ProcessEnv): string[] {
@@ -162,7 +229,7 @@ function keeperArgs(env: NodeJS.ProcessEnv): string[] {
   if (idle) {
     const ms = parseDuration(idle);
     if (ms === undefined)
-      throw new HoldfastError('invalid_input', `HOLDFAST_IDLE "${label(idle)}" is not a duration.`);
+      throw new HoldfastError('invalid_input', `HOLDFAST_IDLE "${idle}" is not a duration.`);
     args.push('--idle-ms', String(ms));
   }
   if (limits) args.push('--limits', limits);

@@ -1,12 +1,15 @@
 // The table of commands, in the order of the help. Each file is loaded only when its command is asked for.
 
-import type { Command } from './command.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { Command } from './arguments/command.ts';
+import { nearest } from './arguments/nearest.ts';
 
 type Load = () => Promise<{ readonly command: Command }>;
 
 export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['run', () => import('./commands/run.ts')],
   ['ps', () => import('./commands/ps.ts')],
+  ['inspect', () => import('./commands/inspect.ts')],
   ['logs', () => import('./commands/logs.ts')],
   ['wait', () => import('./commands/wait.ts')],
   ['send', () => import('./commands/send.ts')],
@@ -32,3 +35,30 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['version', () => import('./commands/version.ts')],
   ['help', () => import('./commands/help.ts')],
 ]);
+
+/** What other programs call them. */
+const otherNames: Readonly<Record<string, string>> = {
+  ls: 'ps',
+  list: 'ps',
+  log: 'logs',
+  remove: 'rm',
+  exec: 'run',
+  start: 'run',
+  show: 'inspect',
+};
+
+/** By its name, or an error that names the command that was probably meant. */
+export async function findCommand(name: string): Promise<Command> {
+  const load = commands.get(name);
+  if (load) return (await load()).command;
+  const problem = name.startsWith('-')
+    ? 'Options go after the command: holdfast COMMAND [options].'
+    : `Unknown command "${name}"${meant(name)}`;
+  throw new HoldfastError('invalid_input', problem, { usage: 'holdfast help' });
+}
+
+function meant(name: string): string {
+  const other = Object.hasOwn(otherNames, name) ? otherNames[name] : undefined;
+  const near = other ?? nearest(name, [...commands.keys()]);
+  return near === undefined ? '.' : `; did you mean "${near}"?`;
+}

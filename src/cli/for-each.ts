@@ -1,7 +1,7 @@
 // One action for each of several processes: all are tried, and what failed is told beside what was done.
 
 import { toErrorShape } from '../protocol/errors.ts';
-import type { Answer } from './command.ts';
+import type { Answer } from './arguments/command.ts';
 
 export interface Done {
   readonly result: Readonly<Record<string, unknown>>;
@@ -9,11 +9,14 @@ export interface Done {
   readonly exitCode?: number;
 }
 
-export async function forEach(
-  ids: readonly string[],
-  action: (id: string) => Promise<Done>,
+/** What it is called, for failures, and the action itself. */
+export async function forEach<T>(
+  items: readonly T[],
+  nameOf: (item: T) => string,
+  action: (item: T) => Promise<Done>,
 ): Promise<Answer> {
-  const settled = await Promise.allSettled(ids.map(action));
+  const settled = await Promise.allSettled(items.map(action));
+  const names = items.map(nameOf);
   const results: unknown[] = [];
   const lines: string[] = [];
   const failures: unknown[] = [];
@@ -24,13 +27,21 @@ export async function forEach(
       lines.push(each.value.line);
       exitCode ||= each.value.exitCode ?? 0;
     } else {
-      results.push({ id: ids[index], error: toErrorShape(each.reason) });
+      results.push({ id: names[index], error: toErrorShape(each.reason) });
       // The first is told at the end, with what to do.
       if (failures.length > 0)
-        lines.push(`${ids[index]}  failed: ${toErrorShape(each.reason).message}`);
+        lines.push(`${names[index]}  failed: ${toErrorShape(each.reason).message}`);
       failures.push(each.reason);
     }
   }
   const [error] = failures;
   return { result: results, lines, ...(error === undefined ? { exitCode } : { error }) };
+}
+
+/** For each process that a word of the command line names. */
+export function forEachNamed(
+  words: readonly string[],
+  action: (word: string) => Promise<Done>,
+): Promise<Answer> {
+  return forEach(words, String, action);
 }

@@ -3,7 +3,7 @@
 
 import type { KeeperLink } from '../keeper/link.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
-import type { Output } from './output.ts';
+import type { Output } from './output/output.ts';
 
 const FORWARDED = ['SIGINT', 'SIGTERM'] as const;
 const LETS_GO_AT = 3;
@@ -61,7 +61,8 @@ export class Interrupts {
       this.letGo.abort();
       return;
     }
-    if (this.presses === LETS_GO_AT - 1) void this.out.note('once more leaves it running.');
+    if (this.presses === LETS_GO_AT - 1)
+      void this.out.note('press Ctrl-C again to detach and leave it running.');
     if (this.send) this.send(signal);
     else this.early.push(signal);
   };

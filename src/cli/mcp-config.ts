@@ -10,6 +10,8 @@ interface ClientRow {
   /** Where the text belongs. */
   readonly place: string;
   readonly text: (server: McpCommand) => string;
+  /** Options that this client needs unless others are given. */
+  readonly args?: readonly string[];
 }
 
 const json = (value: unknown): string => JSON.stringify(value, null, 2);
@@ -31,8 +33,11 @@ export const mcpClients: Readonly<Record<string, ClientRow>> = {
   codex: {
     title: 'Codex',
     place: '~/.codex/config.toml',
+    // Codex cuts what is longer than about 10,000 characters in the middle.
+    args: ['--max-output', '8000'],
     text: ({ command, args }) =>
       [
+        '# ~/.codex/config.toml',
         '[mcp_servers.holdfast]',
         `command = ${toml(command)}`,
         `args = [${args.map(toml).join(', ')}]`,

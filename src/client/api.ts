@@ -23,7 +23,7 @@ export interface Api {
   events(params: Params<'read'>, signal?: AbortSignal): Promise<EventPage>;
   /** The output as it was printed, byte for byte. */
   range(params: Params<'range'>, signal?: AbortSignal): Promise<Results['range']>;
-  text(params: Params<'text'>): Promise<Results['text']>;
+  text(params: Params<'text'>, signal?: AbortSignal): Promise<Results['text']>;
   search(params: Params<'search'>, signal?: AbortSignal): Promise<Results['search']>;
   write(params: Params<'write'>): Promise<Results['write']>;
   resize(params: Params<'resize'>): Promise<Results['resize']>;
@@ -33,6 +33,8 @@ export interface Api {
   remove(params: Params<'remove'>): Promise<Results['remove']>;
   completions(params: Params<'completions'>, signal?: AbortSignal): Promise<Results['completions']>;
   acknowledge(params: Params<'acknowledge'>): Promise<Results['acknowledge']>;
+  /** Opens, renews or, with `ttlMs: 0`, ends a lease. */
+  holdLease(params: Params<'holdLease'>, signal?: AbortSignal): Promise<Results['holdLease']>;
   health(): Promise<Results['health']>;
   readonly terminals: TerminalApi;
   /** Lets go of connections; processes go on, unless the host lives in this program. */

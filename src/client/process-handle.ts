@@ -1,13 +1,16 @@
 // A handle: one process as a caller of the SDK holds it. Reading never consumes, waiting never ends anything, and a
 // non-zero exit is a value, not an exception.
 
+import { Readable } from 'node:stream';
+import { ReadableStream } from 'node:stream/web';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { ProcessEvent, Stream } from '../protocol/event.ts';
+import { followEvents } from '../base/follow-events.ts';
 import type { ListeningPort, Met, SignalResult } from '../protocol/host-api.ts';
 import type { Condition } from '../protocol/operations.ts';
 import type { Outcome, ProcessInfo, TerminalSize } from '../protocol/process.ts';
 import type { HeadTailText, SearchResult } from '../protocol/views.ts';
-import { Utf8Stream } from '../base/utf8.ts';
+import { Utf8Stream } from '../base/bytes/utf8.ts';
 import type { Api } from './api.ts';
 
 export interface WaitOptions {
@@ -43,14 +46,24 @@ export interface ExitResult {
   readonly process: ProcessInfo;
 }
 
+export interface StreamOptions {
+  /** Only this stream; without it all output in its order. */
+  readonly stream?: Stream;
+  /** Begin after this event. */
+  readonly since?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** One process. Nothing is held by it: it can be made again from the id, in another program too. */
 export class ProcessHandle {
   readonly id: string;
   readonly pid: number;
+  /** Of a process started with `stdin: 'pipe'`. A write resolves when the process, or its pipe, has taken it. */
   readonly stdin: {
     write(data: string | Uint8Array): Promise<void>;
     end(data?: string | Uint8Array): Promise<void>;
   };
-  private readonly api: Api;
+  protected readonly api: Api;
 
   constructor(api: Api, process: ProcessInfo) {
     this.api = api;
@@ -62,34 +75,48 @@ export class ProcessHandle {
     };
   }
 
+  /** How it stands now. */
   status(): Promise<ProcessInfo> {
     return this.api.get(this.id);
   }
 
-  /** Head and tail of the output as text, as a model would be shown it. */
-  output(options: { maxBytes?: number } = {}): Promise<HeadTailText> {
+  /** Head and tail of the output as text, as a model would be shown it; with how the process stood then. */
+  output(options: { maxBytes?: number } = {}): Promise<HeadTailText & { process: ProcessInfo }> {
     return this.api.text({ id: this.id, ...options });
+  }
+
+  /** The output until the process closes, as a Web stream. */
+  stream(options: StreamOptions = {}): ReadableStream<Uint8Array> {
+    return ReadableStream.from(this.chunks(options));
+  }
+
+  /** The same as a stream of Node. */
+  readable(options: StreamOptions = {}): Readable {
+    return Readable.from(this.chunks(options), { objectMode: false });
+  }
+
+  private async *chunks({ stream, ...rest }: StreamOptions): AsyncGenerator<Uint8Array> {
+    for await (const event of this.events({ ...rest, follow: true }))
+      if (event.kind === 'output' && (stream === undefined || event.stream === stream))
+        yield event.data;
   }
 
   /** Every event of the journal, from the beginning or after a number. */
   async *events({ since = 0, follow = false, signal }: LogOptions = {}): AsyncGenerator<
     ProcessEvent & { missedBytes: number }
   > {
-    let after = since;
-    let offset: number | undefined;
-    for (;;) {
-      const wait = follow ? { waitMs: PAGE_WAIT_MS } : {};
-      const page = await this.api.events(
-        { id: this.id, after, ...(offset !== undefined && { offset }), ...wait },
-        signal,
-      );
+    const wait = follow ? { waitMs: PAGE_WAIT_MS } : {};
+    const pages = followEvents(
+      (position) => this.api.events({ id: this.id, ...position, ...wait }, signal),
+      { after: since },
+      follow ? 'end' : 'now',
+    );
+    for await (const page of pages) {
       let missedBytes = page.missed?.bytes ?? 0;
       for (const event of page.events) {
         yield { ...event, missedBytes };
         missedBytes = 0;
       }
-      if (page.end || (!follow && page.nextAfter === after)) return;
-      ({ nextAfter: after, nextOffset: offset } = page);
     }
   }
 
@@ -111,6 +138,7 @@ export class ProcessHandle {
     return met && resultOf(met.process);
   }
 
+  /** How it ended, however long that takes. */
   async waitForExit(options: Omit<WaitOptions, 'timeoutMs'> = {}): Promise<ExitResult> {
     const result = await this.wait(options);
     if (!result)
@@ -155,6 +183,7 @@ export class ProcessHandle {
     return met[0];
   }
 
+  /** Lines in all that is kept of the output. */
   search(
     pattern: string | RegExp,
     options: { context?: number; limit?: number } = {},
@@ -166,23 +195,41 @@ export class ProcessHandle {
     return this.api.search({ id: this.id, ...query, ...options });
   }
 
+  /** The ports on which it or a descendant listens. */
   async ports(): Promise<readonly ListeningPort[]> {
     return (await this.api.ports(this.id)).ports;
   }
 
-  signal(name: string, options: { by?: string } = {}): Promise<SignalResult> {
+  /** Sends a signal to the process and its descendants. Rejects with `not_running` when nothing is left of it. */
+  signal(name: NodeJS.Signals, options: { by?: string } = {}): Promise<SignalResult> {
     return this.api.signal({ id: this.id, signal: name, ...options });
   }
 
-  /** TERM, a grace, then KILL; the answer says what survived. */
+  /** TERM, a grace, then KILL; the answer says what survived. Of a process that has ended, nothing is left to do. */
   terminate(options: { graceMs?: number; by?: string } = {}): Promise<SignalResult> {
-    return this.api.signal({ id: this.id, signal: 'terminate', ...options });
+    return this.end({ signal: 'terminate', ...options });
   }
 
-  kill(): Promise<SignalResult> {
-    return this.api.signal({ id: this.id, signal: 'kill' });
+  /** KILL at once, for the process and all it started. */
+  kill(options: { by?: string } = {}): Promise<SignalResult> {
+    return this.end({ signal: 'kill', ...options });
   }
 
+  /** Ends it when the block ends in which it was declared by `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.terminate();
+  }
+
+  private async end(how: { signal: 'terminate' | 'kill'; graceMs?: number; by?: string }) {
+    try {
+      return await this.api.signal({ id: this.id, ...how });
+    } catch (error) {
+      if (!(error instanceof HoldfastError) || error.code !== 'not_running') throw error;
+      return NOTHING_LEFT;
+    }
+  }
+
+  /** Changes the size of a terminal. */
   async resize(size: TerminalSize): Promise<void> {
     await this.api.resize({ id: this.id, size });
   }
@@ -192,15 +239,24 @@ export class ProcessHandle {
     await this.api.remove({ id: this.id, ...options });
   }
 
-  private async write(data: string | Uint8Array, eof: boolean): Promise<void> {
-    await this.api.write({
-      id: this.id,
-      data: typeof data === 'string' ? Buffer.from(data) : data,
-      eof,
-    });
+  /** In pieces that fit a request. */
+  private async write(given: string | Uint8Array, eof: boolean): Promise<void> {
+    const data = typeof given === 'string' ? Buffer.from(given) : given;
+    for (let at = 0; at === 0 || at < data.length; at += WRITE_BYTES) {
+      const last = at + WRITE_BYTES >= data.length;
+      const piece = data.subarray(at, at + WRITE_BYTES);
+      await this.api.write({ id: this.id, data: piece, eof: eof && last });
+    }
   }
 }
 
+const NOTHING_LEFT: SignalResult = {
+  signalled: [],
+  escapees: [],
+  survivors: [],
+  escalated: false,
+};
+const WRITE_BYTES = 512 * 1024;
 /** One long poll; its end is not noticed by whoever follows. */
 const PAGE_WAIT_MS = 25_000;
 

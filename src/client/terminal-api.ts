@@ -1,4 +1,4 @@
-// What the SDK asks about terminals. Screens are shown by a server; a host that is near only types and runs.
+// What the SDK asks about terminals.
 
 import type { ScreenCondition } from '../protocol/screen-condition.ts';
 import type { Results } from '../protocol/host-api.ts';
@@ -17,6 +17,7 @@ export type TerminalSpec = Pick<
   | 'key'
   | 'name'
   | 'labels'
+  | 'lease'
   | 'keepMs'
   | 'hardTimeoutMs'
   | 'idleTimeoutMs'
@@ -24,7 +25,11 @@ export type TerminalSpec = Pick<
 >;
 
 /** A run, with its own output when the shell told where that was. */
-export type TerminalRun = RunResult & { readonly output?: string };
+export type TerminalRun = RunResult & {
+  readonly output?: string;
+  /** The output is its end only: so many bytes stand before it. All of it can be read from the process. */
+  readonly truncated?: { readonly omittedBytes: number; readonly totalBytes: number };
+};
 
 interface TerminalInput {
   readonly text?: string;
@@ -35,6 +40,8 @@ interface TerminalInput {
 }
 
 export interface ScreenText {
+  readonly format: 'text';
+  readonly sessionId: string;
   readonly capturedAtSeq: number;
   readonly cols: number;
   readonly rows: number;
@@ -71,16 +78,24 @@ export interface ScreenshotQuery {
   readonly showCursor?: boolean;
 }
 
+interface Screenshot {
+  readonly bytes: Buffer;
+  /** How many different characters are empty boxes in it: no font has them. */
+  readonly missing: number;
+}
+
+export const MISSING_HEADER = 'Holdfast-Missing-Characters';
+
 export interface TerminalApi {
   open(spec: TerminalSpec): Promise<Results['start']>;
   run(params: Params<'run'>, signal?: AbortSignal): Promise<TerminalRun>;
   input(id: string, input: TerminalInput): Promise<Results['write']>;
   mark(params: Params<'mark'>): Promise<Results['mark']>;
   waitForScreen(id: string, wait: ScreenWaitSpec, signal?: AbortSignal): Promise<ScreenWaited>;
-  snapshot(id: string, query: SnapshotQuery): Promise<ScreenText>;
+  snapshot(id: string, query: SnapshotQuery, signal?: AbortSignal): Promise<ScreenText>;
   /** Ends it and everything in it, and forgets it. */
   close(id: string): Promise<Results['remove']>;
-  screenshot(id: string, query: ScreenshotQuery): Promise<Buffer>;
+  screenshot(id: string, query: ScreenshotQuery, signal?: AbortSignal): Promise<Screenshot>;
   recording(
     id: string,
     query: { readonly format?: string; readonly speed?: number },

@@ -1,8 +1,6 @@
 // A handle on a terminal: a process that is typed into, run commands in and looked at.
 
 import { randomId } from '../base/ids.ts';
-import type { ProcessInfo } from '../protocol/process.ts';
-import type { Api } from './api.ts';
 import { ProcessHandle } from './process-handle.ts';
 import type {
   ScreenshotQuery,
@@ -21,35 +19,31 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
+/** One terminal: a process with a screen. */
 export class TerminalHandle extends ProcessHandle {
-  private readonly near: Api;
-
-  constructor(api: Api, process: ProcessInfo) {
-    super(api, process);
-    this.near = api;
-  }
-
   /** Types a command and waits for its end. It is typed once, whatever happens to the connection meanwhile. */
   run(command: string, { signal, ...options }: RunOptions = {}): Promise<TerminalRun> {
-    return this.near.terminals.run({ id: this.id, command, run: randomId(), ...options }, signal);
+    return this.api.terminals.run({ id: this.id, command, run: randomId(), ...options }, signal);
   }
 
+  /** Types a text as it is; answers with the number of its event. */
   async type(text: string): Promise<number> {
-    return (await this.near.terminals.input(this.id, { text, writeId: randomId() })).seq;
+    return (await this.api.terminals.input(this.id, { text, writeId: randomId() })).seq;
   }
 
   /** In brackets when the program asked for them. */
   async paste(text: string): Promise<number> {
-    return (await this.near.terminals.input(this.id, { paste: text, writeId: randomId() })).seq;
+    return (await this.api.terminals.input(this.id, { paste: text, writeId: randomId() })).seq;
   }
 
   /** By name: "Enter", "C-c", "Up", "F5", "alt+x". */
   async keys(...keys: string[]): Promise<number> {
-    return (await this.near.terminals.input(this.id, { keys, writeId: randomId() })).seq;
+    return (await this.api.terminals.input(this.id, { keys, writeId: randomId() })).seq;
   }
 
+  /** Notes a label in the journal, to find a moment by. */
   async mark(label: string): Promise<number> {
-    return (await this.near.terminals.mark({ id: this.id, label })).seq;
+    return (await this.api.terminals.mark({ id: this.id, label })).seq;
   }
 
   /** Until the screen is as wanted; on a time-out the answer carries it as it was. */
@@ -57,19 +51,30 @@ export class TerminalHandle extends ProcessHandle {
     wait: ScreenWaitSpec,
     options: { signal?: AbortSignal } = {},
   ): Promise<ScreenWaited> {
-    return this.near.terminals.waitForScreen(this.id, wait, options.signal);
+    return this.api.terminals.waitForScreen(this.id, wait, options.signal);
   }
 
+  /** The screen as text. */
   screen(query: SnapshotQuery = {}): Promise<ScreenText> {
-    return this.near.terminals.snapshot(this.id, query);
+    return this.api.terminals.snapshot(this.id, query);
   }
 
-  screenshot(query: ScreenshotQuery = {}): Promise<Buffer> {
-    return this.near.terminals.screenshot(this.id, query);
+  /** The screen as a picture. */
+  async screenshot(query: ScreenshotQuery = {}): Promise<Buffer> {
+    return (await this.api.terminals.screenshot(this.id, query)).bytes;
   }
 
   /** asciicast unless told; also asciicast-v3, events, gif, apng, webm, mp4. */
   recording(query: { readonly format?: string; readonly speed?: number } = {}): Promise<Buffer> {
-    return this.near.terminals.recording(this.id, query);
+    return this.api.terminals.recording(this.id, query);
+  }
+
+  /** Ends the terminal with everything in it, and forgets it. */
+  async close(): Promise<void> {
+    await this.api.terminals.close(this.id);
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 }

@@ -1,64 +1,57 @@
 // The host: every process of one state folder, behind one interface. Each operation finds its process through its owner
 // and leaves the work to the part whose noun it is.
 
+import { residentBytes } from '../system/resident-size.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import type { HostApi, Owner, Results } from '../protocol/host-api.ts';
+import type { CloseReport, HostApi, Owner, Results } from '../protocol/host-api.ts';
 import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
-import { Journal } from '../journal/journal.ts';
-import { Matcher } from '../journal/matcher.ts';
-import { readRange } from '../journal/reader.ts';
-import { waitUntil } from '../journal/wait-until.ts';
-import type { ConditionTools } from './conditions.ts';
-import type { HeldProcess } from './held-process.ts';
-import { Household, type HostOptions } from './household.ts';
-import { GrownProcess } from './grown-process.ts';
-import { useQuickLibraries } from './quick-libraries.ts';
-import { byteSource, SharedTexts } from './views.ts';
-import { waitFor } from './waiting.ts';
-import { recorded, writeInput } from './write-input.ts';
+import { isDegraded } from './process/process-info.ts';
+import { Matcher } from '../journal/search/matcher.ts';
+import { readRange } from '../journal/read/reader.ts';
+import { waitUntil } from './wait/wait-until.ts';
+import { conditionTools, type ConditionTools } from './wait/conditions.ts';
+import type { HeldProcess } from './process/held-process.ts';
+import type { HostOptions } from './host-options.ts';
+import { ProcessLifecycle } from './lifecycle.ts';
+import { PageSource, stillKnown, whileKnown } from './process/page-source.ts';
+import { listRows } from './list-rows.ts';
+import { ParkedWaits } from './wait/parked-waits.ts';
+import { useFastLibraries } from '../system/fast-libraries.ts';
+import { removeProcess } from './removal.ts';
+import { byteSource, SharedTexts } from './process/views.ts';
+import { settle, waitFor } from './wait/wait-operation.ts';
+import { recorded, writeInput } from './process/write-input.ts';
+
+/** Makes a large answer when there is room for it, which a caller behind a socket may have to wait for. */
+export type InRoom = <T>(make: () => Promise<T>) => Promise<T>;
 
 export class Host implements HostApi {
-  private readonly house: Household;
+  private readonly lifecycle: ProcessLifecycle;
   private readonly version: string;
   private readonly startedUs: number;
   private readonly matcher: Matcher;
   private readonly conditionTools: ConditionTools;
   private readonly texts = new SharedTexts();
-  private parkedWaits = 0;
-  private closing: Promise<void> | undefined;
+  private readonly parked: ParkedWaits;
+  private closing: Promise<CloseReport> | undefined;
 
   /** Opens the folder and takes up what an earlier host left in it. */
   static async open(options: HostOptions): Promise<Host> {
-    useQuickLibraries();
+    useFastLibraries();
     const host = new Host(options);
-    await host.house.recover();
+    await host.lifecycle.recover();
     return host;
   }
 
   private constructor(options: HostOptions) {
-    const house = (this.house = new Household(options));
-    const { clock, kin } = house;
+    const lifecycle = (this.lifecycle = new ProcessLifecycle(options));
+    const { clock, tracker } = lifecycle;
     this.version = options.version ?? 'unknown';
     this.startedUs = clock.nowUs();
+    this.parked = new ParkedWaits(lifecycle.limits.parkedWaits);
     this.matcher = new Matcher({ clock });
-    this.conditionTools = {
-      clock,
-      search: (process, condition, from) => {
-        const pattern = condition.kind === 'text' ? condition.text : condition.pattern;
-        const kind = condition.kind === 'text' ? 'text' : 'regex';
-        const query = {
-          pattern,
-          kind,
-          ignoreCase: condition.ignoreCase,
-          ...from,
-          limit: 1,
-        } as const;
-        return this.matcher.search(byteSource(process.journal), query);
-      },
-      settling: (process, wake) => kin.onChange(process, wake),
-      listening: (process, port) => kin.listening(process, port),
-    };
+    this.conditionTools = conditionTools(clock, tracker, this.matcher);
   }
 
   async start(
@@ -67,17 +60,27 @@ export class Host implements HostApi {
     signal?: AbortSignal,
   ): Promise<Results['start']> {
     const spec = this.params('start', input);
-    const { process, attached } = await this.house.start(owner, spec);
-    const { waitMs: timeoutMs = 0 } = spec;
+    const { process, attached } = await this.lifecycle.start(owner, spec);
+    // The next keeper knows it, too.
+    await recorded(process, 1);
+    const { waitMs = 0, settleMs = 0 } = spec;
+    // An equal start that is made again, as after a lost connection, has no more time than the first.
+    const timeoutMs = Math.ceil(attached ? waitMs - process.info().durationMs : waitMs);
     // It has been started: where no more may wait, this is answered at once.
-    if (timeoutMs > 0 && process.outcome === undefined && !this.crowded)
-      await this.parkFor(process, () => process.outcome, { timeoutMs, signal });
+    if (timeoutMs > 0 && process.outcome === undefined && this.parked.admits(owner))
+      await this.parkFor(owner, process, () => process.outcome, { timeoutMs, signal });
+    if (waitMs > 0 && settleMs > 0 && process.outcome && this.parked.admits(owner))
+      await this.parked.park(owner, () => settle(process, settleMs, this.conditionTools, signal));
     return { process: process.info(), attached };
   }
 
   async list(owner: Owner, input: Params<'list'>): Promise<Results['list']> {
-    const { found, total } = this.house.registry.list(owner, this.params('list', input));
-    return { processes: found.map((process) => process.info()), total };
+    const filter = this.params('list', input);
+    const { found, total } = this.lifecycle.registry.list(owner, filter);
+    const rows = listRows(found);
+    const last = found[rows.length - 1];
+    const more = filter.before !== undefined && rows.length < total && last !== undefined;
+    return { processes: rows, total, ...(more && { next: last.number }) };
   }
 
   async get(owner: Owner, input: Params<'get'>): Promise<Results['get']> {
@@ -85,26 +88,27 @@ export class Host implements HostApi {
   }
 
   async read(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<Results['read']> {
-    return (await this.grown(owner, input, signal)).page();
+    return (await this.openPage(owner, input, signal)).page();
   }
 
   /** The first half of `read`: there is a page, or the time is over. Whoever asks for it then gets it from the answer. */
-  async grown(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<GrownProcess> {
+  async openPage(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<PageSource> {
     const params = this.params('read', input);
     const { id, waitMs, afterCount } = params;
-    if (waitMs !== undefined) await this.house.startsUnderWay(owner, [id]);
+    if (waitMs !== undefined) await this.lifecycle.startsUnderWay(owner, [id]);
     const process = this.find(owner, params);
-    const counted = params.asides === true || afterCount !== undefined;
-    const recalling = counted ? process.asides.recall(process.journal) : undefined;
+    const counted = params.uncounted === true || afterCount !== undefined;
+    const recalling = counted ? process.uncounted.recall(process.journal) : undefined;
     if (recalling) await recalling;
-    const after = afterCount === undefined ? (params.after ?? 0) : process.asides.seqOf(afterCount);
+    const after =
+      afterCount === undefined ? (params.after ?? 0) : process.uncounted.seqOf(afterCount);
     if (waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
       const waits = [{ process, for: [{ kind: 'growth', after } as const] }];
-      await this.park(() =>
+      await this.parked.park(owner, () =>
         waitFor({ waits, mode: 'first', timeoutMs: waitMs, signal }, this.conditionTools),
       );
     }
-    return new GrownProcess(process, { ...params, after });
+    return new PageSource(process, { ...params, after });
   }
 
   async range(owner: Owner, input: Params<'range'>): Promise<Results['range']> {
@@ -112,16 +116,10 @@ export class Host implements HostApi {
     const process = this.find(owner, params);
     const { live } = process;
     const totalBytes = process.journal.visibleOffset;
-    const found = await readRange(
-      process.journal,
-      params.offset,
-      params.maxBytes ?? DEFAULT_PAGE_BYTES,
-    );
-    const { offset, bytes, missedBytes } = found ?? {
-      offset: params.offset,
-      bytes: Buffer.alloc(0),
-      missedBytes: 0,
-    };
+    const maxBytes = params.maxBytes ?? DEFAULT_PAGE_BYTES;
+    const found = await whileKnown(process, readRange(process.journal, params.offset, maxBytes));
+    const nothing = { offset: params.offset, bytes: Buffer.alloc(0), missedBytes: 0 };
+    const { offset, bytes, missedBytes } = found ?? nothing;
     return {
       offset,
       bytes,
@@ -131,21 +129,27 @@ export class Host implements HostApi {
     };
   }
 
-  async text(owner: Owner, input: Params<'text'>, signal?: AbortSignal): Promise<Results['text']> {
+  async text(
+    owner: Owner,
+    input: Params<'text'>,
+    signal?: AbortSignal,
+    inRoom: InRoom = (make) => make(),
+  ): Promise<Results['text']> {
     const params = this.params('text', input);
     const { waitMs, drainMs = 0 } = params;
     const process = this.find(owner, params);
     if (waitMs !== undefined && process.outcome === undefined)
-      await this.parkFor(process, () => process.outcome, { timeoutMs: waitMs, signal });
+      await this.parkFor(owner, process, () => process.outcome, { timeoutMs: waitMs, signal });
     if (process.state === 'exited' && drainMs > 0) {
-      const passedMs = this.house.clock.wallMs() - (process.exitedAtMs ?? 0);
-      const timeoutMs = Math.ceil(Math.min(drainMs, drainMs - passedMs));
+      const timeoutMs = Math.ceil(drainMs - process.sinceExitMs());
       if (timeoutMs > 0)
-        await this.parkFor(process, () => process.closedAtMs, { timeoutMs, signal });
+        await this.parkFor(owner, process, () => process.closedAtMs, { timeoutMs, signal });
     }
     // Before the output, so that a process said to have ended has all its output here.
     const info = process.info();
-    const { text, truncated } = await this.texts.of(process.journal, params);
+    const { text, truncated } = await inRoom(() =>
+      whileKnown(process, this.texts.of(process.journal, params)),
+    );
     return { text, process: info, ...(truncated && { truncated }) };
   }
 
@@ -156,7 +160,9 @@ export class Host implements HostApi {
   ): Promise<Results['search']> {
     const { id, kind = 'regex', ...query } = this.params('search', input);
     const process = this.find(owner, { id });
-    return this.matcher.search(byteSource(process.journal), { kind, ...query }, signal);
+    const source = byteSource(process.journal);
+    const caller = { owner, signal, bounded: true };
+    return whileKnown(process, this.matcher.search(source, { kind, ...query }, caller));
   }
 
   async write(owner: Owner, input: Params<'write'>): Promise<Results['write']> {
@@ -172,8 +178,12 @@ export class Host implements HostApi {
 
   async run(owner: Owner, input: Params<'run'>, signal?: AbortSignal): Promise<Results['run']> {
     const params = this.params('run', input);
-    const { terminal } = this.find(owner, params);
-    return this.park(() => terminal.run(params, signal));
+    const process = this.find(owner, params);
+    const { terminal } = process;
+    return whileKnown(
+      process,
+      this.parked.park(owner, () => terminal.run(params, signal)),
+    );
   }
 
   async runWait(
@@ -182,8 +192,12 @@ export class Host implements HostApi {
     signal?: AbortSignal,
   ): Promise<Results['runWait']> {
     const params = this.params('runWait', input);
-    const { terminal } = this.find(owner, params);
-    return this.park(() => terminal.runWait(params, signal));
+    const process = this.find(owner, params);
+    const { terminal } = process;
+    return whileKnown(
+      process,
+      this.parked.park(owner, () => terminal.runWait(params, signal)),
+    );
   }
 
   async mark(owner: Owner, input: Params<'mark'>): Promise<Results['mark']> {
@@ -193,31 +207,33 @@ export class Host implements HostApi {
   }
 
   async keyboard(owner: Owner, input: Params<'keyboard'>): Promise<Results['keyboard']> {
-    const { holder, forMs, ...target } = this.params('keyboard', input);
-    this.find(owner, target).terminal.keyboard.take(holder, forMs);
+    const { holder, forMs, steal, ...target } = this.params('keyboard', input);
+    this.find(owner, target).terminal.keyboard.take(holder, forMs, steal);
     return {};
   }
 
   async signal(owner: Owner, input: Params<'signal'>): Promise<Results['signal']> {
     const { signal, graceMs, by = owner, reach, ...target } = this.params('signal', input);
-    return this.house.signal(this.find(owner, target), { signal, by, graceMs, reach });
+    return this.lifecycle.signal(this.find(owner, target), { signal, by, graceMs, reach });
   }
 
   async wait(owner: Owner, input: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']> {
     const { waits, mode = 'first', timeoutMs } = this.params('wait', input);
-    await this.house.startsUnderWay(
+    await this.lifecycle.startsUnderWay(
       owner,
       waits.map(({ id }) => id),
     );
     const found = waits.map((wait) => ({
-      process: this.house.registry.find(owner, wait.id),
+      process: this.lifecycle.registry.find(owner, wait.id),
       for: wait.for,
     }));
-    return this.park(() => waitFor({ waits: found, mode, timeoutMs, signal }, this.conditionTools));
+    return this.parked.park(owner, () =>
+      waitFor({ waits: found, mode, timeoutMs, signal }, this.conditionTools),
+    );
   }
 
   async ports(owner: Owner, input: Params<'ports'>): Promise<Results['ports']> {
-    return { ports: this.house.kin.ports(this.find(owner, this.params('ports', input))) };
+    return { ports: this.lifecycle.tracker.ports(this.find(owner, this.params('ports', input))) };
   }
 
   async remove(owner: Owner, input: Params<'remove'>): Promise<Results['remove']> {
@@ -226,9 +242,7 @@ export class Host implements HostApi {
     if (process.live && !force) {
       throw new HoldfastError('still_running', `Process ${process.facts.id} has not ended.`);
     }
-    if (!process.settled) await this.house.end(process, `removed by ${owner}`);
-    process.abandon();
-    this.house.registry.forget(process);
+    await removeProcess(this.lifecycle, process, `removed by ${owner}`);
     return {};
   }
 
@@ -239,57 +253,74 @@ export class Host implements HostApi {
   ): Promise<Results['completions']> {
     const wanted = this.params('completions', input);
     const { subscriber = 'default', after = 0, limit = 100, waitMs = 0 } = wanted;
-    const { completions } = this.house;
+    const { completions, clock } = this.lifecycle;
     const check = (): Results['completions']['completions'] | undefined => {
       const pending = completions.pending({ owner, subscriber, after, limit });
       return pending.length > 0 ? pending : undefined;
     };
     const subscribe = (wake: () => void): (() => void) => completions.onNew(wake);
-    const { clock } = this.house;
-    const found = await this.park(() =>
+    const found = await this.parked.park(owner, () =>
       waitUntil(check, { clock, timeoutMs: waitMs, signal, subscribe }),
     );
+    await completions.stored();
     return { completions: found ?? [] };
   }
 
   async acknowledge(owner: Owner, input: Params<'acknowledge'>): Promise<Results['acknowledge']> {
     const { subscriber = 'default', numbers } = this.params('acknowledge', input);
-    return { acknowledged: this.house.completions.acknowledge(owner, subscriber, numbers) };
+    const acknowledged = this.lifecycle.completions.acknowledge(owner, subscriber, numbers);
+    await this.lifecycle.completions.stored();
+    return { acknowledged };
   }
 
   async lease(owner: Owner, input: Params<'lease'>): Promise<Results['lease']> {
-    return { held: this.house.leases.set(owner, this.params('lease', input)) };
+    return { held: this.lifecycle.leases.set(owner, this.params('lease', input)) };
+  }
+
+  async holdLease(owner: Owner, input: Params<'holdLease'>): Promise<Results['holdLease']> {
+    this.lifecycle.leases.hold(owner, this.params('holdLease', input));
+    return {};
   }
 
   async owners(owner: Owner): Promise<Results['owners']> {
-    return { owners: this.house.registry.owners(owner) };
+    return { owners: this.lifecycle.registry.owners(owner) };
   }
 
   async limits(): Promise<Results['limits']> {
-    return this.house.limits;
+    return this.lifecycle.limits;
   }
 
   async health(): Promise<Results['health']> {
-    const processes = Array.from(this.house.registry.all());
+    const processes = Array.from(this.lifecycle.registry.all());
     return {
       version: this.version,
       pid: process.pid,
-      uptimeMs: Math.round((this.house.clock.nowUs() - this.startedUs) / 1000),
-      live: this.house.registry.size - this.house.registry.endedCount,
-      ended: this.house.registry.endedCount,
-      parkedWaits: this.parkedWaits,
-      journalBytes: this.house.usage.bytes,
-      rssBytes: process.memoryUsage.rss(),
-      degraded: processes.filter(
-        ({ journal }) => journal instanceof Journal && journal.degraded !== undefined,
-      ).length,
-      children: this.house.children.kind,
+      uptimeMs: Math.round((this.lifecycle.clock.nowUs() - this.startedUs) / 1000),
+      live: this.lifecycle.registry.size - this.lifecycle.registry.endedCount,
+      ended: this.lifecycle.registry.endedCount,
+      parkedWaits: this.parked.count,
+      journalBytes: this.lifecycle.usage.bytes,
+      rssBytes: residentBytes(),
+      degraded: processes.filter(isDegraded).length + (this.lifecycle.feed.isStored ? 0 : 1),
+      children: this.lifecycle.children.kind,
     };
   }
 
-  /** Ends everything that was started and leaves no descendant. */
-  close(): Promise<void> {
-    this.closing ??= this.house.close().then(() => this.matcher.close());
+  /** Whether no process is live and nothing that came from one is: closing would end nobody. */
+  async keepsNobody(): Promise<boolean> {
+    await this.lifecycle.tracker.checkUnreported();
+    const processes = Array.from(this.lifecycle.registry.all());
+    return processes.every(({ live, settled }) => !live && settled);
+  }
+
+  /** Ends everything that was started and leaves no descendant. Always completes. */
+  async close(): Promise<void> {
+    await this.shutDown();
+  }
+
+  /** As `close`, and says what could not be done. Never rejects; a second caller is told the same. */
+  shutDown(graceMs?: number): Promise<CloseReport> {
+    this.closing ??= this.lifecycle.close(this.matcher, graceMs);
     return this.closing;
   }
 
@@ -299,43 +330,21 @@ export class Host implements HostApi {
   }
 
   private find(owner: Owner, target: { readonly id: string }): HeldProcess {
-    return this.house.registry.find(owner, target.id);
+    return this.lifecycle.registry.find(owner, target.id);
   }
 
   /** Until the process has what is asked of it. */
   private parkFor(
+    owner: Owner,
     process: HeldProcess,
     has: () => unknown,
     { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal | undefined },
   ): Promise<unknown> {
-    const { clock } = this.house;
+    const { clock } = this.lifecycle;
     const subscribe = (wake: () => void): (() => void) => process.onChange(wake);
-    return this.park(() => waitUntil(has, { clock, timeoutMs, signal, subscribe }));
+    const check = (): unknown => has() ?? stillKnown(process);
+    return this.parked.park(owner, () => waitUntil(check, { clock, timeoutMs, signal, subscribe }));
   }
-
-  private get crowded(): boolean {
-    return this.parkedWaits >= this.house.limits.parkedWaits;
-  }
-
-  /** Not async, and both its ends made once: a suspended function costs a parked wait half a kilobyte. */
-  private park<T>(wait: () => Promise<T>): Promise<T> {
-    if (this.crowded) {
-      const problem = `${this.parkedWaits} callers are waiting, which is the limit "parkedWaits".`;
-      return Promise.reject(new HoldfastError('limit_reached', problem));
-    }
-    this.parkedWaits += 1;
-    return wait().then(this.waited, this.waitFailed) as Promise<T>;
-  }
-
-  private readonly waited = (value: unknown): unknown => {
-    this.parkedWaits -= 1;
-    return value;
-  };
-
-  private readonly waitFailed = (error: unknown): never => {
-    this.parkedWaits -= 1;
-    throw error;
-  };
 }
 
 export type { HostOptions };

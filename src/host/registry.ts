@@ -4,20 +4,22 @@
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type Owner, type OwnerUse } from '../protocol/host-api.ts';
-import type { Limits } from '../protocol/limits.ts';
+import { DEFAULT_LIST_ROWS, type Limits } from '../protocol/limits.ts';
 import type { Params } from '../protocol/operations.ts';
-import type { EndedJournal } from '../journal/ended-journal.ts';
-import { Journal } from '../journal/journal.ts';
-import type { DiskUsage } from '../journal/disk-usage.ts';
-import type { HeldProcess } from './held-process.ts';
+import type { EndedJournal } from '../journal/read/ended-journal.ts';
+import type { Journal } from '../journal/write/journal.ts';
+import type { DiskUsage } from '../journal/write/disk-usage.ts';
+import type { HeldProcess } from './process/held-process.ts';
+import { Retention } from './retention.ts';
+import { Shares } from './shares.ts';
 
 export interface RegistryOptions {
   readonly clock: Clock;
   readonly limits: Limits;
   readonly usage: DiskUsage;
-  readonly forgotten: (process: HeldProcess) => void;
-  /** The journal of one that is forgotten, to be removed. */
-  readonly discard: (journal: EndedJournal) => void;
+  readonly forgotten: (process: HeldProcess, reason: string) => void;
+  /** The journal of one that is forgotten, to be removed; answers what is wrong with the disk. */
+  readonly discard: (journal: Journal | EndedJournal) => HoldfastError | undefined;
   /** Looks whether a process has settled. */
   readonly look: (process: HeldProcess) => void;
 }
@@ -32,15 +34,31 @@ export class Registry {
   private readonly keys = new Map<string, HeldProcess>();
   /** Closed ones, in the order of closing. */
   private readonly closed = new Set<HeldProcess>();
-  private readonly sameId = new Map<string, Set<HeldProcess>>();
+  readonly retention: Retention;
+  /** Live processes, and starts that have passed every check: the starter counts them in. */
+  readonly live: Shares;
+  private readonly sameId = new Map<string, HeldProcess[]>();
   private cancelTimer: (() => void) | undefined;
   private timerAtUs = Infinity;
+  private lastNumber = 0;
 
   constructor(options: RegistryOptions) {
     this.options = options;
+    const { limits, usage, look } = options;
+    this.live = new Shares('liveCount', limits.liveCount);
+    this.retention = new Retention({
+      limits,
+      usage,
+      look,
+      all: () => this.all(),
+      forget: (process) => this.forget(process),
+    });
   }
 
-  /** The only way to reach a process. A foreign id and an unknown one are the same. */
+  /**
+   * The only way to reach a process. A foreign id and an unknown one are the same. Everyone's view has no preference:
+   * an id that two owners chose is ambiguous there.
+   */
   find(owner: Owner, id: string): HeldProcess {
     const found = owner === EVERYONE ? this.anyone(id) : this.processes.get(scoped(owner, id));
     if (!found)
@@ -58,19 +76,33 @@ export class Registry {
     return this.keys.get(scoped(owner, key));
   }
 
+  /** Two processes of one id would leave one that nobody can find or end: the second is refused. */
   add(process: HeldProcess): void {
     const { owner, id, key } = process.facts;
-    this.processes.set(scoped(owner, id), process);
+    const name = scoped(owner, id);
+    if (this.processes.has(name)) throw idTaken(id);
+    process.number = ++this.lastNumber;
+    this.processes.set(name, process);
     if (key !== undefined) this.keys.set(scoped(owner, key), process);
     const same = this.sameId.get(id);
-    if (same) same.add(process);
-    else this.sameId.set(id, new Set([process]));
-    if (!process.live) this.noteClosed(process);
+    if (same) same.push(process);
+    else this.sameId.set(id, [process]);
+    if (!process.live) this.addClosed(process);
+    this.options.usage.journals = this.live.total;
   }
 
   /** `keepBounds` is due then, when there is time for it. */
   noteClosed(process: HeldProcess): void {
+    // Removed before its end could be written, or never added.
+    if (process.forgotten || process.number === 0) return;
+    this.live.delete(process.facts.owner);
+    this.options.usage.journals = this.live.total;
+    this.addClosed(process);
+  }
+
+  private addClosed(process: HeldProcess): void {
     this.closed.add(process);
+    this.retention.add(process);
     this.setTimer(this.expiresUs(process));
   }
 
@@ -107,65 +139,52 @@ export class Registry {
     return Array.from(uses.values()).sort((a, b) => (a.owner < b.owner ? -1 : 1));
   }
 
-  /** Running ones first, then the newest first; among equals the later start first. */
+  /**
+   * Running ones first, then the newest first; among equals the later start first. With `before` in the order of starting
+   * alone, which nothing changes that happens between two pages.
+   */
   list(owner: Owner, filter: Params<'list'>): { found: HeldProcess[]; total: number } {
+    const { before, skip = 0, limit = DEFAULT_LIST_ROWS } = filter;
     const found = Array.from(this.processes.values())
       .toReversed()
       .filter((process) => owner === EVERYONE || process.facts.owner === owner)
       .filter((process) => filter.state === undefined || process.state === filter.state)
       .filter((process) => filter.name === undefined || process.facts.name === filter.name)
       .filter((process) => filter.key === undefined || process.facts.key === filter.key)
-      .sort(
-        (a, b) =>
-          Number(b.outcome === undefined) - Number(a.outcome === undefined) ||
-          b.facts.startedAtMs - a.facts.startedAtMs,
-      );
-    const skip = filter.skip ?? 0;
-    return { found: found.slice(skip, skip + (filter.limit ?? found.length)), total: found.length };
+      .filter(({ facts }) => filter.label === undefined || hasLabel(facts.labels, filter.label))
+      .filter((process) => before === undefined || process.number < before);
+    if (before === undefined) found.sort(inOrderOfLists);
+    return { found: found.slice(skip, skip + limit), total: found.length };
   }
 
-  /** Forgets a process and its files. */
-  forget(process: HeldProcess): void {
+  /** Forgets a process and its files. The answer is why a file is still there. */
+  forget(
+    process: HeldProcess,
+    reason = 'beyond the bounds on number or size',
+  ): HoldfastError | undefined {
     const { owner, id, key } = process.facts;
-    this.closed.delete(process);
+    if (this.closed.delete(process)) this.retention.delete(process);
+    else this.live.delete(owner);
+    this.options.usage.journals = this.live.total;
     this.processes.delete(scoped(owner, id));
-    const same = this.sameId.get(id);
-    same?.delete(process);
-    if (same?.size === 0) this.sameId.delete(id);
+    const others = this.sameId.get(id)?.filter((other) => other !== process) ?? [];
+    if (others.length > 0) this.sameId.set(id, others);
+    else this.sameId.delete(id);
     if (key !== undefined && this.keys.get(scoped(owner, key)) === process)
       this.keys.delete(scoped(owner, key));
-    if (process.journal instanceof Journal) process.journal.remove();
-    else this.options.discard(process.journal);
-    this.options.forgotten(process);
-    process.wake();
+    const problem = this.options.discard(process.journal);
+    this.options.forgotten(process, problem ? `${reason}; ${problem.message}` : reason);
+    process.forget();
+    return problem;
   }
 
-  /** Applies the limits on number and size: the oldest closed first. */
+  /** Applies the limits on number and size. */
   keepBounds(): void {
-    const { limits, usage } = this.options;
-    for (const process of this.closed) {
-      if (this.closed.size <= limits.closedCount && usage.bytes <= limits.totalBytes) break;
-      // It may have settled without anybody having looked since.
-      if (!process.settled) this.options.look(process);
-      if (process.settled) this.forget(process);
-    }
-    if (usage.bytes > limits.totalBytes) this.shrinkLive();
+    this.retention.keepBounds();
   }
 
   close(): void {
     this.cancelTimer?.();
-  }
-
-  /** When even the live journals are too much together, the largest give from their middle. */
-  private shrinkLive(): void {
-    const { limits, usage } = this.options;
-    const journals = Array.from(this.processes.values(), (process) => process.journal)
-      .filter((journal) => journal instanceof Journal)
-      .sort((a, b) => b.bytesOnDisk - a.bytesOnDisk);
-    for (const journal of journals) {
-      while (usage.bytes > limits.totalBytes && journal.shrink() > 0);
-      if (usage.bytes <= limits.totalBytes) return;
-    }
   }
 
   /** While a descendant lives, the process stays known: by it the descendant can be found and ended. */
@@ -189,7 +208,7 @@ export class Registry {
     let next = Infinity;
     for (const process of this.closed) {
       const at = this.expiresUs(process);
-      if (at <= now) this.forget(process);
+      if (at <= now) this.forget(process, 'its time was over');
       else next = Math.min(next, at);
     }
     this.timerAtUs = Infinity;
@@ -197,9 +216,18 @@ export class Registry {
   }
 
   private anyone(id: string): HeldProcess | undefined {
-    const [first] = this.sameId.get(id) ?? [];
+    const [first, second] = this.sameId.get(id) ?? [];
+    if (second) {
+      const message = `Process id "${id}" is used by several owners: name the owner.`;
+      throw new HoldfastError('ambiguous', message, { id });
+    }
     return first;
   }
+}
+
+function inOrderOfLists(a: HeldProcess, b: HeldProcess): number {
+  const runningFirst = Number(b.outcome === undefined) - Number(a.outcome === undefined);
+  return runningFirst || b.facts.startedAtMs - a.facts.startedAtMs;
 }
 
 function scoped(owner: Owner, name: string): string {
@@ -207,8 +235,19 @@ function scoped(owner: Owner, name: string): string {
   return `${owner.length}:${owner}${name}`;
 }
 
+export function idTaken(id: string): HoldfastError {
+  return new HoldfastError('id_taken', `The id "${id}" belongs to another start.`);
+}
+
 /** An id from outside, fit to be repeated in a message. */
 function printable(id: string): string {
   const cleaned = id.replace(/[^\x20-\x7e]/g, '?');
   return cleaned.length > 80 ? `${cleaned.slice(0, 77)}...` : cleaned;
+}
+
+/** Not taken apart: both sides of the "=" may have one. */
+function hasLabel(labels: Readonly<Record<string, string>> = {}, wanted: string): boolean {
+  return Object.entries(labels).some(
+    ([name, value]) => name === wanted || `${name}=${value}` === wanted,
+  );
 }

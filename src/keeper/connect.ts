@@ -5,14 +5,16 @@ import { once } from 'node:events';
 import { closeSync, constants, ftruncateSync, fstatSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { builtFile } from '../base/built-file.ts';
+import { builtFile } from '../base/workers/built-file.ts';
 import { errnoOf } from '../base/disk.ts';
-import { KEEPER_FLAGS } from '../base/engine-flags.ts';
+import { ENGINE_FLAGS } from '../base/engine-flags.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import { MARKER_NAME } from '../host/environment.ts';
-import { loadPosix, posixProblem } from '../host/posix.ts';
+import { MARKER_NAME } from '../host/start/environment.ts';
+import { loadPosix, posixProblem } from '../system/posix.ts';
 import { openHome, openPrivate, type Home } from './home.ts';
+import { lockHolder, readNote, TAKEN, type KeeperNote } from './home-lock.ts';
 import { openLink, type KeeperLink } from './link.ts';
+import { tryStartLock } from './start-lock.ts';
 
 export interface ConnectOptions {
   readonly home: string;
@@ -22,6 +24,8 @@ export interface ConnectOptions {
   readonly startIfMissing?: boolean;
   /** Passed to a keeper that has to be started. */
   readonly keeperArgs?: readonly string[];
+  /** No start is begun once this is aborted; one that is under way is finished. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const MAX_LOG_BYTES = 1024 * 1024;
@@ -32,13 +36,8 @@ export async function connectKeeper(options: ConnectOptions): Promise<KeeperLink
   const home = openHome(options.home);
   const there = await tryLink(home);
   if (there) return there;
-  if (options.startIfMissing === false) {
-    throw new HoldfastError('keeper_unreachable', `No keeper is running for ${home.folder}.`, {
-      home: home.folder,
-    });
-  }
-  const posix = loadPosix();
-  if (!posix) {
+  if (options.startIfMissing === false) throw unreachable(home);
+  if (!loadPosix()) {
     const problem = posixProblem() ?? 'unknown';
     throw new HoldfastError(
       'unsupported',
@@ -46,12 +45,14 @@ export async function connectKeeper(options: ConnectOptions): Promise<KeeperLink
     );
   }
   for (;;) {
-    const lock = openPrivate(home.startLock, constants.O_RDWR);
+    if (options.signal?.aborted)
+      throw new HoldfastError('aborted', 'Told to end before a keeper was started.');
+    const release = tryStartLock(home);
     try {
       // Somebody else may have started it since the first look.
-      if (posix.tryLock(lock)) return (await tryLink(home)) ?? (await startAndLink(home, options));
+      if (release) return (await tryLink(home)) ?? (await startAndLink(home, options));
     } finally {
-      closeSync(lock);
+      release?.();
     }
     await somethingHappens(home);
     const started = await tryLink(home);
@@ -70,9 +71,26 @@ async function somethingHappens(home: Home): Promise<void> {
   watcher.close();
 }
 
+/** A keeper that takes no connections has its lock nevertheless: it is just coming or leaving, or has no descriptor left. */
+function unreachable(home: Home): HoldfastError {
+  const holder = lockHolder<KeeperNote>(home.lock);
+  if (holder === undefined) {
+    return new HoldfastError('keeper_unreachable', `No keeper is running for ${home.folder}.`, {
+      home: home.folder,
+    });
+  }
+  const who = holder === 'unknown' ? '' : ` (pid ${holder.pid})`;
+  const problem = `The keeper of ${home.folder}${who} takes no connections: it is starting, ending, or out of descriptors.`;
+  return new HoldfastError(
+    'not_answering',
+    problem,
+    holder === 'unknown' ? {} : { pid: holder.pid },
+  );
+}
+
 async function tryLink(home: Home): Promise<KeeperLink | undefined> {
   try {
-    return await openLink(home.socket);
+    return await openLink(home.socket, readNote<KeeperNote>(home.lock)?.pid);
   } catch (error) {
     const errno = errnoOf(error);
     // keeper_lost: it was just leaving.
@@ -107,7 +125,7 @@ function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
   const main = fileURLToPath(builtFile(import.meta.url, './main.js'));
   const child = spawn(
     process.execPath,
-    [...KEEPER_FLAGS, main, '--home', home.folder, ...(options.keeperArgs ?? [])],
+    [...ENGINE_FLAGS, main, '--home', home.folder, ...(options.keeperArgs ?? [])],
     {
       detached: true,
       cwd: '/',
@@ -135,6 +153,7 @@ function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
     ready.once('close', () => {
       child.unref();
       if (said.startsWith('ready')) resolve();
+      else if (said.startsWith(TAKEN)) reject(unreachable(home));
       else failed(said.trim() || `see ${home.log}`);
     });
   });

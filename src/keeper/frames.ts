@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { HoldfastError } from '../protocol/errors.ts';
 
 const PREFIX_BYTES = 8;
-/** Above the largest input (16 MiB) and the largest page with its JSON. */
+/** Above the largest input (16 MiB) and the largest page with its JSON. The sender refuses more, and the receiver too. */
 const MAX_FRAME_BYTES = 32 * 1024 * 1024;
 
 /** How a place in the JSON refers to attached bytes: where they begin, and how many. */
@@ -15,6 +15,7 @@ interface BytesReference {
   readonly $bytes: readonly [number, number];
 }
 
+/** Throws `too_large` for a message that the other side would not take. */
 export function encodeFrame(message: unknown): [Buffer, ...Buffer[]] {
   if (!holdsBytes(message)) return [framed(JSON.stringify(message), 0)];
   const attachments: Uint8Array[] = [];
@@ -40,6 +41,11 @@ export function sendFrame(socket: Socket, message: unknown): void {
 
 function framed(text: string, attached: number): Buffer {
   const jsonBytes = Buffer.byteLength(text);
+  const bytes = PREFIX_BYTES + jsonBytes + attached;
+  if (bytes > MAX_FRAME_BYTES) {
+    const problem = `A message of ${bytes} bytes is above the limit of ${MAX_FRAME_BYTES}.`;
+    throw new HoldfastError('too_large', problem, { bytes, maxBytes: MAX_FRAME_BYTES });
+  }
   const head = Buffer.allocUnsafe(PREFIX_BYTES + jsonBytes);
   head.writeUInt32LE(4 + jsonBytes + attached, 0);
   head.writeUInt32LE(jsonBytes, 4);

@@ -1,21 +1,26 @@
 // The keeper: a host behind a unix socket. Every request runs on its own, so that no wait holds up another call, and
-// answers that a client does not fetch stay bounded: large ones are made only when there is room to send them.
+// answers that a client does not read stay bounded (unsent-answers.ts).
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
-import { Later } from '../base/later.ts';
+import { DeferredBatch } from '../base/deferred-batch.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
-import type { Host } from '../host/host.ts';
+import type { Host, InRoom } from '../host/host.ts';
+import { loadPosix } from '../system/posix.ts';
+import { isReserved } from '../system/descriptor-reserve.ts';
+import type { CloseReport } from '../protocol/host-api.ts';
 import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
-import { takeConnection, type Delivery, type TakenConnection } from './delivery.ts';
-import { FrameReader, sendFrame } from './frames.ts';
+import { UnsentAnswers } from './unsent-answers.ts';
+import { takeConnection, type Delivery, type BorrowedSocket } from './borrowed-socket.ts';
+import { FrameReader } from './frames.ts';
 import {
   PROTOCOL_VERSION,
   type Answer,
   type Cancel,
   type Request,
+  type StopParams,
   type Welcome,
 } from './messages.ts';
 
@@ -23,26 +28,28 @@ export interface KeeperOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly version: string;
-  /** Leaves after this long without a connection and without a live process. */
+  /** Leaves after this long without a connection, a live process, or a descendant of one. */
   readonly idleMs: number;
-  /** Everything has been ended: the home can be given up to the next keeper. */
-  readonly released: () => void;
+  /** Told why it begins to end everything. */
+  readonly stopping: (reason: string) => void;
+  /** Everything that can be ended has been: the home is given up to the next keeper. Must not throw. */
+  readonly released: (report: CloseReport) => void;
   /** Called once, after the last client has its answers. */
   readonly left: () => void;
 }
 
-/** Bytes waiting to be sent on one connection before the next large answer is made. */
-const ROOM_BYTES = 1024 * 1024;
-/** Who was answered on its own connection has the processor first; whoever asked for that is told this much later. */
+/** After a reply on a borrowed socket the server is informed this much later, so that the client runs first. */
 const DELIVERED_MS = 1;
-/** Large answers being made for one connection at a time. */
-const LARGE_AT_ONCE = 2;
+const ALIVE_MS = 60_000;
+/** A client that does not close its side holds up the end of the keeper for so long. */
+const FINISH_MS = 1000;
 
 export class Keeper {
   private readonly options: KeeperOptions;
   private readonly server: Server;
   private readonly connections = new Set<Connection>();
   private cancelIdle: (() => void) | undefined;
+  private closing: Promise<CloseReport> | undefined;
 
   constructor(options: KeeperOptions) {
     this.options = options;
@@ -64,19 +71,41 @@ export class Keeper {
     this.watchIdle();
   }
 
-  async stop(): Promise<void> {
+  /** Ends every process, gives up the home, and leaves a turn later. Every caller is told the same. */
+  stop(reason: string, graceMs?: number): Promise<CloseReport> {
+    this.closing ??= this.close(reason, graceMs);
+    return this.closing;
+  }
+
+  private async close(reason: string, graceMs: number | undefined): Promise<CloseReport> {
+    this.options.stopping(reason);
     this.cancelIdle?.();
+    // The timers of a host keep no program alive, and the socket no longer does: Node would leave before the end is reached.
+    const alive = setInterval(() => undefined, ALIVE_MS);
     this.server.close();
-    await this.options.host.close();
-    this.options.released();
-    await Promise.all(Array.from(this.connections, (connection) => connection.finish()));
-    this.options.left();
+    const report = await this.options.host.shutDown(graceMs);
+    this.options.released(report);
+    // Whoever asked for the end has its answer by then.
+    setImmediate(() => void this.leave().then(() => clearInterval(alive)));
+    return report;
+  }
+
+  private async leave(): Promise<void> {
+    const { clock, left } = this.options;
+    const finishing = Array.from(this.connections, (connection) => connection.finish());
+    const late = new Promise<void>((resolve) => clock.after(FINISH_MS, resolve));
+    await Promise.race([Promise.all(finishing), late]);
+    left();
   }
 
   private accept(socket: Socket): void {
     const { host, version } = this.options;
+    if (takesLastOnes(socket)) {
+      socket.destroy();
+      return;
+    }
     const connection = new Connection(socket, host, {
-      stop: () => this.stop(),
+      stop: (graceMs) => this.stop('a client asked for it', graceMs),
       gone: () => this.gone(connection),
     });
     this.connections.add(connection);
@@ -97,15 +126,22 @@ export class Keeper {
   }
 
   private async leaveIfIdle(): Promise<void> {
-    const { live } = await this.options.host.health();
+    const isEmpty = await this.options.host.keepsNobody();
     if (this.connections.size > 0) return;
-    if (live > 0) this.watchIdle();
-    else await this.stop();
+    if (isEmpty) await this.stop('there is nothing to keep');
+    else this.watchIdle();
   }
 }
 
+/** Half of the descriptors in reserve are for connections; without the other half nobody could be ended. */
+function takesLastOnes(socket: Socket): boolean {
+  const posix = loadPosix();
+  const { _handle: handle } = socket as unknown as { _handle?: { fd?: number } };
+  return posix !== undefined && isReserved(posix, handle?.fd ?? -1, 0.5);
+}
+
 interface ConnectionEvents {
-  readonly stop: () => Promise<void>;
+  readonly stop: (graceMs?: number) => Promise<CloseReport>;
   readonly gone: () => void;
 }
 
@@ -116,34 +152,36 @@ class Connection {
   private readonly reader = new FrameReader();
   private readonly running = new Map<number, Cancellation>();
   /** Those of them that go on when this connection has ended. */
-  private readonly deliveries = new Map<number, TakenConnection>();
+  private readonly deliveries = new Map<number, BorrowedSocket>();
   /** Deliveries that are to be told of. */
-  private readonly delivered = new Later<number>(DELIVERED_MS, (ids) => this.tellDelivered(ids));
-  private makingLarge = 0;
-  private readonly turnWaiters: (() => void)[] = [];
+  private readonly delivered = new DeferredBatch<number>(DELIVERED_MS, (ids) =>
+    this.tellDelivered(ids),
+  );
+  private readonly room: UnsentAnswers;
 
   constructor(socket: Socket, host: Host, events: ConnectionEvents) {
     this.socket = socket;
     this.host = host;
     this.events = events;
+    this.room = new UnsentAnswers(socket);
     socket.on('data', (chunk: Buffer) => this.received(chunk));
-    socket.on('drain', () => this.nextTurn());
     // Told by 'close', which follows.
     socket.on('error', () => undefined);
     socket.on('close', () => this.closed());
   }
 
   welcome(version: string): void {
-    const names = [...Object.keys(operations), 'deliver', 'stop'];
+    const names = [...Object.keys(operations), 'deliver', 'ping', 'stop'];
     const welcome: Welcome = {
       welcome: { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names },
     };
-    this.send(welcome);
+    this.room.send(welcome);
   }
 
   /** Sends what waits and closes. */
   finish(): Promise<void> {
     this.delivered.now();
+    this.room.flush();
     return new Promise((resolve) => {
       this.socket.once('close', () => resolve());
       this.socket.end();
@@ -183,13 +221,13 @@ class Connection {
     }
     this.running.delete(id);
     if (op === 'deliver' && 'result' in answer) this.delivered.add(id);
-    else if (!this.socket.destroyed) this.send(answer);
-    if (op === 'stop') await this.events.stop();
+    else this.room.send(answer);
   }
 
   private perform(request: Request, signal: AbortSignal): Promise<unknown> {
     const { op, owner, params } = request;
-    if (op === 'stop') return Promise.resolve({});
+    if (op === 'ping') return Promise.resolve({});
+    if (op === 'stop') return this.events.stop((params as StopParams).graceMs);
     if (op === 'deliver') return this.deliver(request, signal);
     if (!Object.hasOwn(operations, op)) {
       return Promise.reject(
@@ -200,21 +238,30 @@ class Connection {
       );
     }
     if (op === 'read') return this.page(request, signal);
-    if (op === 'range')
-      return this.inTurn(signal, () => this.host.range(owner, params as Params<'range'>));
+    const inRoom: InRoom = (make) => this.room.make({ owner, signal }, make);
+    if (op === 'text') return this.host.text(owner, params as Params<'text'>, signal, inRoom);
+    if (op === 'range') return inRoom(() => this.host.range(owner, params as Params<'range'>));
+    if (op === 'search') {
+      const search = (): Promise<unknown> =>
+        this.host.search(owner, params as Params<'search'>, signal);
+      return this.room.search({ owner, signal }, search);
+    }
+    if (op === 'list') return inRoom(() => this.host.list(owner, params as Params<'list'>));
     const operation = this.host[op] as (...args: unknown[]) => Promise<unknown>;
     return operation.call(this.host, owner, params, signal);
   }
 
   private async page(request: Request, signal: AbortSignal): Promise<unknown> {
-    const grown = await this.host.grown(request.owner, request.params as Params<'read'>, signal);
-    return this.inTurn(signal, () => (request.near ? grown.nearPage() : grown.page()));
+    const { owner, params, near } = request;
+    const source = await this.host.openPage(owner, params as Params<'read'>, signal);
+    const make = (): Promise<unknown> => (near ? source.extentPage() : source.page());
+    return source.isSmall ? make() : this.room.make({ owner, signal }, make);
   }
 
   private async deliver(request: Request, signal: AbortSignal): Promise<unknown> {
     const delivery = request.params as Delivery;
     const { op, params } = delivery;
-    const caller = takeConnection(delivery.to);
+    const caller = takeConnection(delivery);
     this.deliveries.set(request.id, caller);
     try {
       await caller.answer(await this.perform({ ...request, op, params }, signal), delivery);
@@ -226,44 +273,7 @@ class Connection {
   }
 
   private tellDelivered(ids: readonly number[]): void {
-    for (const id of ids) if (!this.socket.destroyed) this.send({ id, result: {} });
-  }
-
-  /** What is large is waited for like anything else, but made only when there is room for it. */
-  private async inTurn<T>(signal: AbortSignal, make: () => Promise<T>): Promise<T> {
-    await this.turn();
-    try {
-      // Its turn may have come only because the client went away, with every other one of that client's.
-      signal.throwIfAborted();
-      return await make();
-    } finally {
-      this.makingLarge -= 1;
-      this.nextTurn();
-    }
-  }
-
-  private turn(): Promise<void> | undefined {
-    if (this.hasRoom()) {
-      this.makingLarge += 1;
-      return undefined;
-    }
-    return new Promise((resolve) => this.turnWaiters.push(resolve));
-  }
-
-  private nextTurn(): void {
-    if (!this.hasRoom()) return;
-    const next = this.turnWaiters.shift();
-    if (!next) return;
-    this.makingLarge += 1;
-    next();
-  }
-
-  private hasRoom(): boolean {
-    return this.makingLarge < LARGE_AT_ONCE && this.socket.writableLength < ROOM_BYTES;
-  }
-
-  private send(message: Welcome | Answer): void {
-    sendFrame(this.socket, message);
+    for (const id of ids) this.room.send({ id, result: {} });
   }
 
   private closed(): void {
@@ -272,10 +282,7 @@ class Connection {
       if (caller) caller.watch(() => cancellation.abort());
       else cancellation.abort();
     }
-    for (const next of this.turnWaiters.splice(0)) {
-      this.makingLarge += 1;
-      next();
-    }
+    this.room.close();
     this.events.gone();
   }
 }

@@ -2,35 +2,42 @@
 // fails with `keeper_lost` when the socket ends. Letting go of the link ends nothing.
 
 import { connect, type Socket } from 'node:net';
+import { systemClock } from '../base/clock.ts';
 import { errnoOf } from '../base/disk.ts';
-import type { NearPage } from '../host/grown-process.ts';
+import { PeerWatch } from '../system/peer-watch.ts';
+import { isStopped, whyStill } from '../system/process-state.ts';
+import type { ExtentPage } from '../host/process/page-source.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
-import type { HostApi, Owner, Page } from '../protocol/host-api.ts';
+import type { CloseReport, HostApi, Owner, Page } from '../protocol/host-api.ts';
 import { operationNames, type OperationName } from '../protocol/operation-names.ts';
-import type { Delivery } from './delivery.ts';
+import type { Delivery } from './borrowed-socket.ts';
 import { FrameReader, sendFrame } from './frames.ts';
 import {
   PROTOCOL_VERSION,
   type Answer,
   type Cancel,
   type Request,
+  type StopParams,
   type Welcome,
 } from './messages.ts';
-import { NearReader } from './near-reader.ts';
+import { ExtentReader } from './extent-reader.ts';
 
 export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
   /** Resolves when the keeper has answered a caller on its own connection; absent when it does not know how. */
   readonly deliver?: (owner: Owner, delivery: Delivery, signal: AbortSignal) => Promise<unknown>;
-  /** Ends every process, and the keeper. */
-  stop(): Promise<void>;
+  /** Ends every process, and the keeper, and says what could not be ended. */
+  stop(graceMs?: number): Promise<CloseReport>;
   /** Resolves when the connection has ended, whoever ended it. */
   readonly ended: Promise<void>;
 };
 
-/** Connects to a keeper that is there; ENOENT and ECONNREFUSED mean that none is. */
-export async function openLink(path: string): Promise<KeeperLink> {
-  const wire = new Wire(await connected(path));
+/**
+ * Connects to a keeper that is there; ENOENT and ECONNREFUSED mean that none is. `pid` is the one that should answer, where
+ * that is known.
+ */
+export async function openLink(path: string, pid?: number): Promise<KeeperLink> {
+  const wire = new Wire(await connected(path), pid);
   const keeper = await wire.welcome;
   if (keeper.protocol !== PROTOCOL_VERSION) {
     wire.close();
@@ -56,22 +63,25 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
     );
   };
   const calls = Object.fromEntries(operationNames.map((name) => [name, call(name)]));
-  const near = new NearReader();
+  const near = new ExtentReader();
   return {
     ...(calls as unknown as Omit<HostApi, 'close'>),
     read: (owner, params, signal) =>
       near.page((isNear) => {
         const request = { op: 'read', owner, params, near: isNear } as const;
-        return wire.call(request, signal) as Promise<Page | NearPage>;
+        return wire.call(request, signal) as Promise<Page | ExtentPage>;
       }),
     ...(known.has('deliver') && {
       deliver: (owner, params, signal) => wire.call({ op: 'deliver', owner, params }, signal),
     }),
     keeper,
     ended: wire.ended,
-    stop: async () => {
-      await wire.call({ op: 'stop', owner: '*', params: {} });
+    stop: async (graceMs) => {
+      const params: StopParams = graceMs === undefined ? {} : { graceMs };
+      const report = (await wire.call({ op: 'stop', owner: '*', params })) as Partial<CloseReport>;
       await wire.ended;
+      // An older keeper says nothing.
+      return { ended: 0, survivors: [], problems: [], ...report };
     },
     close: async () => {
       wire.close();
@@ -89,6 +99,8 @@ function connected(path: string): Promise<Socket> {
 }
 
 interface Call {
+  /** Its answer goes to somebody else's connection, perhaps long after the keeper stood still. */
+  readonly delivers: boolean;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: HoldfastError) => void;
   readonly forget: () => void;
@@ -103,12 +115,28 @@ class Wire {
   private readonly calls = new Map<number, Call>();
   private lastId = 0;
   private welcomed: (welcome: Welcome['welcome']) => void = () => undefined;
+  private unwelcome: (error: HoldfastError) => void = () => undefined;
   private problem = 'the connection ended';
+  private pid: number | undefined;
+  private readonly watch: PeerWatch;
+  private welcomeDue = true;
+  /** The keeper stands still: calls are refused until it is heard again, or until a stopped one has been continued. */
+  private still: 'stopped' | 'silent' | undefined;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, pid: number | undefined) {
     this.socket = socket;
+    this.pid = pid;
+    this.watch = new PeerWatch({
+      clock: systemClock,
+      owes: () => this.welcomeDue || this.still !== undefined || this.calls.size > 0,
+      ping: () => this.ping(),
+      pid: () => this.pid,
+      silent: () => this.silent(),
+    });
+    this.watch.expect();
     this.welcome = new Promise((resolve, reject) => {
       this.welcomed = resolve;
+      this.unwelcome = reject;
       socket.once('close', () => reject(this.lost()));
     });
     // A link that ends before anybody asked for the welcome is told to whoever calls.
@@ -126,18 +154,22 @@ class Wire {
     if (signal?.aborted)
       return Promise.reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
     if (this.socket.destroyed) return Promise.reject(this.lost());
+    if (this.standsStill()) return Promise.reject(this.notAnswering());
     const id = ++this.lastId;
+    this.watch.expect();
     return new Promise((resolve, reject) => {
       const cancel = (): void => this.send({ cancel: id });
       const forget = (): void => signal?.removeEventListener('abort', cancel);
-      signal?.addEventListener('abort', cancel);
-      this.calls.set(id, { resolve, reject, forget });
+      // First: a request that is too large is refused here, and nobody waits for its answer.
       this.send({ id, ...request });
+      signal?.addEventListener('abort', cancel);
+      this.calls.set(id, { resolve, reject, forget, delivers: request.op === 'deliver' });
     });
   }
 
   close(): void {
     this.socket.destroy();
+    this.watch.close();
     for (const call of this.calls.values()) {
       call.forget();
       call.reject(this.lost());
@@ -146,6 +178,8 @@ class Wire {
   }
 
   private received(chunk: Buffer): void {
+    this.watch.heard();
+    this.still = undefined;
     try {
       for (const message of this.reader.push(chunk)) this.handle(message as Welcome | Answer);
     } catch (error) {
@@ -156,6 +190,8 @@ class Wire {
 
   private handle(message: Welcome | Answer): void {
     if ('welcome' in message) {
+      this.welcomeDue = false;
+      this.pid = message.welcome.pid;
       this.welcomed(message.welcome);
       return;
     }
@@ -170,6 +206,45 @@ class Wire {
   private send(message: Request | Cancel): void {
     if (this.socket.destroyed) return;
     sendFrame(this.socket, message);
+  }
+
+  /** An older keeper does not know the word, which it says, and so shows that it is alive. */
+  private ping(): void {
+    this.send({ id: ++this.lastId, op: 'ping', owner: '*', params: {} });
+  }
+
+  /**
+   * Whoever waits is told. The connection stays, for the keeper may be continued; so do deliveries, which it would then
+   * still make.
+   */
+  private silent(): void {
+    if (this.welcomeDue) {
+      this.unwelcome(this.notAnswering());
+      this.close();
+      return;
+    }
+    this.still = isStopped(this.pid) ? 'stopped' : 'silent';
+    for (const [id, call] of this.calls) {
+      if (call.delivers) continue;
+      this.calls.delete(id);
+      call.forget();
+      call.reject(this.notAnswering());
+      this.send({ cancel: id });
+    }
+  }
+
+  private standsStill(): boolean {
+    if (this.still === 'stopped' && !isStopped(this.pid)) this.still = undefined;
+    return this.still !== undefined;
+  }
+
+  private notAnswering(): HoldfastError {
+    const { pid } = this;
+    const why = whyStill(pid);
+    const who = pid === undefined ? 'The keeper' : `The keeper (pid ${pid})`;
+    return new HoldfastError('not_answering', `${who} does not answer${why ? `: ${why}` : ''}.`, {
+      ...(pid !== undefined && { pid }),
+    });
   }
 
   private lost(): HoldfastError {

@@ -1,17 +1,25 @@
 // The keeper's main: takes the home, opens the host, listens, and says that it is ready on descriptor 3. It outlives
 // whoever started it and leaves by itself when there is nothing to keep.
 
-import { closeSync, constants, rmSync, writeSync } from 'node:fs';
+import { closeSync, rmSync, writeSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../base/clock.ts';
+import { withoutLauncher } from '../base/inherited-environment.ts';
 import { VERSION } from '../base/version.ts';
 import { Host } from '../host/host.ts';
-import { loadPosix, posixProblem } from '../host/posix.ts';
+import { loadPosix } from '../system/posix.ts';
+import { goAhead } from '../system/priority.ts';
+import { readEntry } from '../system/proc-table.ts';
 import { defaultLimits, type Limits } from '../protocol/limits.ts';
-import { openHome, openPrivate } from './home.ts';
+import type { CloseReport } from '../protocol/host-api.ts';
+import { openHome, type Home } from './home.ts';
+import { takeLock, TAKEN, type HomeLock, type KeeperNote } from './home-lock.ts';
 import { Keeper } from './keeper.ts';
+import { StateLog } from './state-log.ts';
 
+/** keeper.log */
+const LOG_FD = 2;
 const READY_FD = 3;
 const DEFAULT_IDLE_MS = 15 * 60_000;
 
@@ -25,54 +33,76 @@ async function main(): Promise<void> {
   });
   if (values.home === undefined) throw new Error('--home is missing');
   const home = openHome(values.home);
-  const unlock = takeLock(home.lock);
-  if (!unlock) {
-    tell('another keeper has this home');
+  const lock = takeLock<KeeperNote>(home.lock);
+  if (!lock) {
+    tell(TAKEN);
     process.exitCode = 1;
     return;
   }
+  const { pid } = process;
+  const startTicks = readEntry(pid)?.startTicks ?? 0;
+  const note = (closed?: CloseReport): void =>
+    attempt('the lock', () => lock.note({ pid, startTicks, ...(closed && { closed }) }));
+  note();
+  const states = new StateLog({ path: home.stateLog, clock: systemClock, report });
+  states.note({ event: 'start', reason: `pid ${pid}, version ${VERSION}` });
   const host = await Host.open({
     folder: home.folder,
-    surroundings: { env: process.env, cwd: homedir(), home: homedir() },
+    surroundings: { env: withoutLauncher(process.env), cwd: homedir(), home: homedir() },
     version: VERSION,
     limits: parseLimits(values.limits),
     report,
+    transition: (transition) => states.note(transition),
     adopts: true,
     children: 'posix',
   });
-  // The socket first: once the lock is free, the next keeper may already have put its own there.
-  const released = (): void => {
-    rmSync(home.socket, { force: true });
-    unlock();
-  };
   const idleMs = Number(values['idle-ms'] ?? DEFAULT_IDLE_MS);
   const keeper = new Keeper({
     host,
     clock: systemClock,
     version: VERSION,
     idleMs,
-    released,
-    left: () => process.exit(0),
+    stopping: (reason) => states.note({ event: 'stop', reason }),
+    released: (closed) => {
+      for (const problem of closed.problems) report(`closing: ${problem}`);
+      note(closed);
+      states.note({ event: 'stop', reason: closeReason(closed) });
+      states.close();
+      release(home, lock);
+    },
+    left: () => loadPosix()?.exit(0),
   });
   // Left behind by a keeper that was killed; the lock says that nobody listens on it.
   rmSync(home.socket, { force: true });
   await keeper.listen(home.socket);
   handleSignals(keeper);
+  goAhead({ batch: true });
   tell('ready');
 }
 
-/** Undefined when another keeper has it. The lock lives as long as its descriptor, at most as long as this process. */
-function takeLock(path: string): (() => void) | undefined {
-  const posix = loadPosix();
-  if (!posix) throw new Error(`system calls cannot be made here: ${posixProblem() ?? 'unknown'}`);
-  const lock = openPrivate(path, constants.O_RDWR);
-  return posix.tryLock(lock) ? () => closeSync(lock) : undefined;
+function closeReason({ ended, strays = 0, survivors, problems }: CloseReport): string {
+  const alive = survivors.map(({ pid }) => pid).join(' ') || 'none';
+  return `${ended} ended${strays === 0 ? '' : `, ${strays} orphans ended`}, survivors: ${alive}, not done: ${problems.length}`;
+}
+
+/** The socket first: once the lock is free, the next keeper may already have put its own there. */
+function release(home: Home, lock: HomeLock<KeeperNote>): void {
+  attempt('the socket', () => rmSync(home.socket, { force: true }));
+  attempt('the lock', () => lock.release());
+}
+
+/** For what the keeper goes on without. */
+function attempt(what: string, act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    report(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 function handleSignals(keeper: Keeper): void {
-  const stop = (): void => void keeper.stop();
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.once(signal, () => void keeper.stop(signal));
   process.on('SIGHUP', () => undefined);
   // Without a handler SIGUSR1 opens Node's debugger to every local user.
   process.on('SIGUSR1', () => undefined);
@@ -94,8 +124,13 @@ function parseLimits(text: string | undefined): Partial<Limits> {
   return given;
 }
 
+/** Not by `process.stderr`: on a full disk that ends the program. Then there is nobody left to tell. */
 function report(message: string): void {
-  process.stderr.write(`${new Date().toISOString()} ${message}\n`);
+  try {
+    writeSync(LOG_FD, `${new Date().toISOString()} ${message}\n`);
+  } catch {
+    // The disk is full, or the log is gone.
+  }
 }
 
 /** To whoever started this keeper, if it was started that way. */

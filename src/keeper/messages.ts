@@ -20,13 +20,19 @@ export interface Welcome {
 export interface Request {
   readonly id: number;
   /**
-   * An operation of the host; "deliver": answer a caller on its own connection; or "stop": end every process and leave.
+   * An operation of the host; "deliver": answer a caller on its own connection; "ping": show that the keeper is alive; or
+   * "stop": end every process, say what could not be ended, and leave.
    */
-  readonly op: OperationName | 'deliver' | 'stop';
+  readonly op: OperationName | 'deliver' | 'ping' | 'stop';
   readonly owner: Owner;
   readonly params: unknown;
   /** The caller can read the keeper's files: of a large page it need only be told where it stands. */
   readonly near?: boolean;
+}
+
+export interface StopParams {
+  /** Between TERM and KILL; by default the keeper's own. */
+  readonly graceMs?: number;
 }
 
 /** The caller no longer waits for the answer to a request. */

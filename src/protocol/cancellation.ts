@@ -1,9 +1,10 @@
 // Calling off what somebody waits for, at less cost than Node's own controllers have.
 
+import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from './errors.ts';
 
 /**
- * Stands for an AbortSignal, of which this house uses the four members below: a real one, its controller and its
+ * Stands for an AbortSignal, of which we use the four members below: a real one, its controller and its
  * listeners cost a parked wait a kilobyte, and a short request more than its route.
  */
 export class Cancellation {
@@ -42,4 +43,20 @@ export function realSignal(signal: AbortSignal): AbortSignal {
   if (given.aborted) controller.abort();
   else given.addEventListener('abort', () => controller.abort());
   return controller.signal;
+}
+
+/** Lets some time pass; rejects with `aborted` when the signal says so first. */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => {
+      cancel();
+      reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
+    };
+    const cancel = clock.after(ms, () => {
+      signal?.removeEventListener('abort', leave);
+      resolve();
+    });
+    if (signal?.aborted === true) leave();
+    else signal?.addEventListener('abort', leave);
+  });
 }

@@ -34,6 +34,8 @@ export interface InputBody {
   /** How it was meant, when that was said. */
   readonly as?: 'text' | 'paste' | 'keys';
   readonly keys?: readonly string[];
+  /** The same write goes on in the next event. */
+  readonly more?: true;
 }
 interface SignalBody {
   readonly signal: string;

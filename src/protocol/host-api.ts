@@ -29,11 +29,11 @@ export interface Page {
   /** Nothing will ever follow this page. */
   readonly end: boolean;
   /** When asked for. */
-  readonly asides?: AsidesOfPage;
+  readonly uncounted?: UncountedOfPage;
 }
 
-/** By these a reader can count the events that are output or an ending: an event's number less the asides up to it. */
-interface AsidesOfPage {
+/** By these a reader can count the events that are output or an ending: an event's number less the uncounted events up to it. */
+interface UncountedOfPage {
   /** Up to the event that the page was asked for after. */
   readonly before: number;
   /** The number of that event. */
@@ -66,6 +66,28 @@ export interface Survivor {
   readonly command: string;
 }
 
+/** A process that a signal could not be sent to. */
+export interface RefusedSignal extends Survivor {
+  /** Another user's process; no descriptor was free to hold it; or the kernel lacks or forbids the call. */
+  readonly reason: 'not_permitted' | 'too_many_files' | 'unsupported';
+}
+
+/** What closing a host did, and what it could not do. */
+export interface CloseReport {
+  /** Processes that were alive, or had descendants alive, and have ended with all of them. */
+  readonly ended: number;
+  /** Orphans that were ended as well, if there were any, although nobody knew whose they were. */
+  readonly strays?: number;
+  /** Still alive, although everything was done to end them; of which process, and what refused the signal if something did. */
+  readonly survivors: readonly (Survivor & {
+    readonly id: string;
+    readonly owner: Owner;
+    readonly reason?: RefusedSignal['reason'];
+  })[];
+  /** What could not be done or looked at, each with its reason. */
+  readonly problems: readonly string[];
+}
+
 export interface SignalResult {
   /** Process ids that were signalled, the root's group counted by its members found. */
   readonly signalled: readonly number[];
@@ -75,6 +97,10 @@ export interface SignalResult {
   readonly survivors: readonly Survivor[];
   /** True when the grace passed and KILL was sent. */
   readonly escalated: boolean;
+  /** Whoever did not get the signal, and why. For terminate and kill only those that are still alive. */
+  readonly refused?: readonly RefusedSignal[];
+  /** Why descendants outside the group could not be looked for. Some may be alive then. */
+  readonly unsearched?: 'too_many_files';
 }
 
 export interface Met {
@@ -145,9 +171,17 @@ export interface Health {
   readonly children: 'posix' | 'node';
 }
 
+export interface ProcessPage {
+  /** Fewer than asked for when they are large; `total` and `next` say whether there are more. */
+  readonly processes: readonly ProcessInfo[];
+  readonly total: number;
+  /** When asked with `before` and there are more: ask with this next. */
+  readonly next?: number;
+}
+
 export interface Results {
   start: { readonly process: ProcessInfo; readonly attached: boolean };
-  list: { readonly processes: readonly ProcessInfo[]; readonly total: number };
+  list: ProcessPage;
   get: ProcessInfo;
   read: Page;
   range: ByteRange;
@@ -167,6 +201,7 @@ export interface Results {
   completions: { readonly completions: readonly Completion[] };
   acknowledge: { readonly acknowledged: number };
   lease: { readonly held: boolean };
+  holdLease: Record<string, never>;
   owners: { readonly owners: readonly OwnerUse[] };
   limits: Limits;
   health: Health;

@@ -21,6 +21,7 @@ export const operationNames = [
   'completions',
   'acknowledge',
   'lease',
+  'holdLease',
   'owners',
   'limits',
   'health',

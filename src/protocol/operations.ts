@@ -2,80 +2,27 @@
 // `HostApi`. Every door checks its input with these rows, once.
 
 import * as v from 'valibot';
-import { idPattern } from '../base/ids.ts';
 import { HoldfastError } from './errors.ts';
-import { MAX_PAGE_BYTES } from './limits.ts';
+import { MAX_PAGE_BYTES, MAX_TYPED_CHARS } from './limits.ts';
+import { inputProblem } from './input-problem.ts';
 import type { OperationName } from './operation-names.ts';
+import { described, optional } from './schema/described.ts';
+import { count, id, milliseconds, position, shortText, size, text } from './schema/fields.ts';
+import { start } from './schema/start.ts';
 
 export type { OperationName };
 
-const count = (most: number) => v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(most));
-const milliseconds = count(Number.MAX_SAFE_INTEGER);
-const position = count(2 ** 48 - 1);
-const noNul = v.check((text: string) => !text.includes('\0'), 'contains a NUL byte');
-const text = v.pipe(v.string(), noNul);
-const shortText = v.pipe(text, v.minLength(1), v.maxLength(512));
-const id = v.pipe(v.string(), v.regex(idPattern, 'must be 1 to 64 letters, digits, "-" or "_"'));
+/** No part of a file name. */
+const runName = v.pipe(
+  v.string(),
+  v.regex(/^\w[\w-]{0,63}$/, 'must be 1 to 64 letters, digits, "-" or "_"'),
+);
 const bytes = v.custom<Uint8Array>((value) => value instanceof Uint8Array, 'must be bytes');
 const pageBytes = v.pipe(count(MAX_PAGE_BYTES), v.minValue(1));
-const size = v.object({
-  cols: v.pipe(count(1000), v.minValue(1)),
-  rows: v.pipe(count(1000), v.minValue(1)),
-});
-const variables = v.record(
-  v.pipe(
-    text,
-    v.minLength(1),
-    v.check((name) => !name.includes('='), 'contains "="'),
-  ),
-  text,
-);
+/** A forgotten lease is gone after a day. */
+const LONGEST_LEASE_MS = 24 * 60 * 60 * 1000;
 
-const environment = v.object({
-  /** What to begin with: all of the host's environment, the few variables every program needs, or nothing. */
-  inherit: v.optional(v.picklist(['all', 'core', 'none'])),
-  /** Names to leave out, "*" standing for anything, in any case. */
-  exclude: v.optional(v.array(shortText)),
-  /** Set after that. */
-  set: v.optional(variables),
-  /** If given, only these names remain. */
-  only: v.optional(v.array(shortText)),
-});
-
-const start = v.object({
-  /** A command for `sh -c`. Exactly one of `command` and `argv`. */
-  command: v.optional(v.pipe(text, v.minLength(1))),
-  argv: v.optional(v.pipe(v.array(text), v.minLength(1))),
-  /** What the program is told as its own name, instead of the first of `argv`. */
-  arg0: v.optional(text),
-  cwd: v.optional(v.pipe(text, v.minLength(1))),
-  environment: v.optional(environment),
-  /** Variables of this start, over everything else. */
-  env: v.optional(variables),
-  streams: v.optional(v.picklist(['merged', 'separate', 'pty'])),
-  stdin: v.optional(v.picklist(['none', 'pipe'])),
-  size: v.optional(size),
-  term: v.optional(shortText),
-  id: v.optional(id),
-  /** Same key and inputs: attach to the process that exists. Same key, other inputs: refused. */
-  key: v.optional(shortText),
-  name: v.optional(shortText),
-  labels: v.optional(v.record(shortText, v.pipe(text, v.maxLength(4096)))),
-  /** Ends the process after this long; nothing else about time ever does. */
-  hardTimeoutMs: v.optional(v.pipe(milliseconds, v.minValue(1))),
-  /** Kept this long after it closed instead of the host's own age limit. */
-  keepMs: v.optional(milliseconds),
-  /** Whether what is written to stdin is kept in the journal. Terminals: yes, except what is typed unechoed. */
-  recordInput: v.optional(v.boolean()),
-  /** Terminals whose program is a shell: it is made to tell where each command begins and ends. */
-  marks: v.optional(v.boolean()),
-  /** Ends the process when nothing was printed, typed or changed for so long. 0 is never. */
-  idleTimeoutMs: v.optional(milliseconds),
-  /** Answers when it has exited, or after so long. Either way it goes on; what it printed is asked for as ever. */
-  waitMs: v.optional(milliseconds),
-});
-
-/** How the end of a run is to be known. auto: by the shell's marks where it has them, otherwise not at all. */
+/** How the end of a run is to be known. auto: by the shell's marks where it makes them, otherwise by a sentinel. */
 const completion = v.picklist(['auto', 'sentinel', 'none']);
 
 const condition = v.variant('kind', [
@@ -99,88 +46,151 @@ const condition = v.variant('kind', [
   v.object({ kind: v.literal('silence'), forMs: v.pipe(milliseconds, v.minValue(1)) }),
 ]);
 
+export const conditions = described(
+  'Conditions; returns when the first is met.',
+  v.pipe(v.array(condition), v.minLength(1), v.maxLength(16)),
+);
+
 const target = { id: v.string() };
 
 export const operations = {
   start,
   list: v.object({
-    state: v.optional(v.picklist(['running', 'exited', 'closed', 'lost'])),
-    name: v.optional(v.string()),
-    key: v.optional(v.string()),
-    limit: v.optional(v.pipe(count(10_000), v.minValue(1))),
-    skip: v.optional(count(1_000_000)),
+    state: optional(
+      'Only processes in this state.',
+      v.picklist(['running', 'exited', 'closed', 'lost']),
+    ),
+    name: optional('Only processes with this name.', v.string()),
+    key: optional('Only the process started with this key.', v.string()),
+    label: optional(
+      'Only processes with this label, as "name=value" or as "name" with any value.',
+      v.string(),
+    ),
+    limit: optional('Maximum number of results.', v.pipe(count(10_000), v.minValue(1))),
+    skip: optional('Number of results to skip.', count(1_000_000)),
+    before: optional(
+      'For paging: start with 281474976710655, then use next of each answer until it is absent. Newest first.',
+      position,
+    ),
   }),
   get: v.object(target),
   read: v.object({
     ...target,
-    after: v.optional(position),
-    /** Instead of `after`: the last event the reader has, counted without asides. Not together with `waitMs`. */
-    afterCount: v.optional(position),
-    /** Tell which events of the page are asides: neither output nor an ending. */
-    asides: v.optional(v.boolean()),
-    /** Output bytes the reader has, so that what it missed can be told exactly. */
-    offset: v.optional(position),
-    maxBytes: v.optional(pageBytes),
-    /** Wait this long for something after `after`, or for the end. */
-    waitMs: v.optional(milliseconds),
+    after: optional('Continue after the event with this number.', position),
+    /** Instead of `after`: the last event the reader has, counted without uncounted events. Not together with `waitMs`. */
+    afterCount: optional(
+      'Instead of after: number of output and exit events that the reader has.',
+      position,
+    ),
+    uncounted: optional(
+      'true: list the events of the page that are neither output nor an exit.',
+      v.boolean(),
+    ),
+    offset: optional('Output bytes that the reader has, to count what it missed.', position),
+    maxBytes: optional('Maximum bytes of output.', pageBytes),
+    waitMs: optional(
+      'How long to wait for a new event or the end (default 0: do not wait).',
+      milliseconds,
+    ),
     /** Hold the process when its output gets this far ahead of the page's end; a reader that is gone holds nobody. */
-    paceBytes: v.optional(v.pipe(position, v.minValue(1))),
+    paceBytes: optional(
+      'Pause the process when its output is this far ahead of the page.',
+      v.pipe(position, v.minValue(1)),
+    ),
+    /** A name for this reader among those that hold the process back; without one it is known by where it reads on. */
+    reader: optional(
+      'Name of this reader for backpressure.',
+      v.pipe(text, v.minLength(1), v.maxLength(64)),
+    ),
   }),
-  range: v.object({ ...target, offset: position, maxBytes: v.optional(pageBytes) }),
+  range: v.object({
+    ...target,
+    offset: described('Output bytes before the requested part.', position),
+    maxBytes: optional('Maximum bytes of output.', pageBytes),
+  }),
   text: v.object({
     ...target,
-    maxBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(256))),
-    maxLineBytes: v.optional(v.pipe(count(1024 * 1024), v.minValue(64))),
-    /** Wait this long for the exit. */
-    waitMs: v.optional(milliseconds),
-    /** And this long after it for the last words of what it left behind. */
-    drainMs: v.optional(milliseconds),
+    maxBytes: optional('Maximum bytes of output.', v.pipe(count(1024 * 1024), v.minValue(256))),
+    maxLineBytes: optional(
+      'Longer lines are truncated in the middle.',
+      v.pipe(count(1024 * 1024), v.minValue(64)),
+    ),
+    waitMs: optional('How long to wait for the exit (default 0: do not wait).', milliseconds),
+    drainMs: optional(
+      'How long to wait after the exit for output of remaining descendants.',
+      milliseconds,
+    ),
   }),
   search: v.object({
     ...target,
-    pattern: v.pipe(v.string(), v.minLength(1), v.maxLength(4096)),
-    kind: v.optional(v.picklist(['text', 'regex'])),
-    ignoreCase: v.optional(v.boolean()),
-    from: v.optional(position),
-    to: v.optional(position),
-    context: v.optional(count(20)),
-    limit: v.optional(v.pipe(count(1000), v.minValue(1))),
+    pattern: described(
+      'What to search for, line by line.',
+      v.pipe(v.string(), v.minLength(1), v.maxLength(4096)),
+    ),
+    kind: optional('regex (default) or text.', v.picklist(['text', 'regex'])),
+    ignoreCase: optional('Case-insensitive.', v.boolean()),
+    from: optional('First byte to search.', position),
+    to: optional('Where to stop.', position),
+    context: optional('Context lines before and after each match.', count(20)),
+    lineNumbers: optional(
+      'Give the line number of each match. Only for a search from the beginning, up to the first missing byte.',
+      v.boolean(),
+    ),
+    limit: optional('Maximum number of results.', v.pipe(count(1000), v.minValue(1))),
   }),
   write: v.object({
     ...target,
     data: v.optional(bytes),
-    eof: v.optional(v.boolean()),
-    /** The same id is applied once. */
-    writeId: v.optional(shortText),
+    eof: optional('Close stdin afterwards.', v.boolean()),
+    writeId: optional('A write with the same id is applied once.', shortText),
     /** Answer when it is accepted, instead of when the process's input has taken it. */
     queued: v.optional(v.boolean()),
     /** How it was meant, for the record: typed text, a paste, or keys by their names. */
     as: v.optional(v.picklist(['text', 'paste', 'keys'])),
-    keys: v.optional(v.pipe(v.array(shortText), v.maxLength(10_000))),
+    keys: optional(
+      'Key names: Enter, C-c, ctrl+c, Up, F5, alt+x.',
+      v.pipe(
+        v.array(shortText),
+        v.maxLength(10_000),
+        v.check(
+          (keys) => keys.join('').length <= MAX_TYPED_CHARS,
+          `are more than ${MAX_TYPED_CHARS} characters together`,
+        ),
+      ),
+    ),
     /** Who types, when the keyboard of a terminal is held. */
     holder: v.optional(shortText),
   }),
-  resize: v.object({ ...target, size }),
+  resize: v.object({ ...target, size: described('Columns and rows of the terminal.', size) }),
   signal: v.object({
     ...target,
-    /** A signal by name ("SIGINT" or "INT"), or "terminate": TERM and CONT, a grace, then KILL. */
-    signal: shortText,
-    graceMs: v.optional(milliseconds),
-    /** Who asks, for the record. */
-    by: v.optional(shortText),
-    /** foreground: only to the group that has the terminal now, as a key would. */
-    reach: v.optional(v.picklist(['all', 'foreground'])),
+    signal: described('A signal name such as SIGINT, or "terminate".', shortText),
+    graceMs: optional('For terminate: time between SIGTERM and SIGKILL.', milliseconds),
+    by: optional('Sender to record with the signal.', shortText),
+    reach: optional(
+      'all: every descendant. foreground: only the group that has the terminal now.',
+      v.picklist(['all', 'foreground']),
+    ),
   }),
   run: v.object({
     ...target,
-    command: v.pipe(text, v.minLength(1), v.maxLength(10_000_000)),
-    /** The caller's name for this run: the same name is run once, and asking again waits for it again. */
-    run: v.optional(id),
-    /** False: only typed. */
-    wait: v.optional(v.boolean()),
-    /** How long to wait; the command goes on afterwards. */
-    timeoutMs: v.optional(milliseconds),
-    completion: v.optional(completion),
+    command: described(
+      'Text to type, one line or several.',
+      v.pipe(text, v.minLength(1), v.maxLength(MAX_TYPED_CHARS)),
+    ),
+    run: optional(
+      'A name for the run: a repeated call with the same name does not type again, it waits for the run.',
+      runName,
+    ),
+    wait: optional('false: type the command and do not wait.', v.boolean()),
+    timeoutMs: optional(
+      'How long this call waits; it ends nothing (default: no limit).',
+      milliseconds,
+    ),
+    completion: optional(
+      'How to detect the exit. auto: marks of the shell, else a sentinel. sentinel: a line typed after the command. none: do not detect it.',
+      completion,
+    ),
     holder: v.optional(shortText),
   }),
   /** Holds the keyboard of a terminal: until the time is over nobody else types. 0 gives it back. */
@@ -188,33 +198,56 @@ export const operations = {
     ...target,
     holder: shortText,
     forMs: v.pipe(milliseconds, v.maxValue(600_000)),
+    /** Also from whoever holds it now. */
+    steal: v.optional(v.boolean()),
   }),
-  runWait: v.object({ ...target, run: v.string(), timeoutMs: v.optional(milliseconds) }),
-  mark: v.object({ ...target, label: v.pipe(text, v.maxLength(4096)) }),
-  wait: v.object({
-    waits: v.pipe(
-      v.array(
-        v.object({ ...target, for: v.pipe(v.array(condition), v.minLength(1), v.maxLength(16)) }),
-      ),
-      v.minLength(1),
-      v.maxLength(256),
+  runWait: v.object({
+    ...target,
+    run: v.string(),
+    timeoutMs: optional(
+      'How long this call waits; it ends nothing (default: no limit).',
+      milliseconds,
     ),
-    /** first: the first condition of any process. all: one condition of every process. */
-    mode: v.optional(v.picklist(['first', 'all'])),
-    timeoutMs: v.optional(milliseconds),
+  }),
+  mark: v.object({
+    ...target,
+    label: described('Text of the mark.', v.pipe(text, v.maxLength(4096))),
+  }),
+  wait: v.object({
+    waits: described(
+      'Processes, each with its conditions.',
+      v.pipe(v.array(v.object({ ...target, for: conditions })), v.minLength(1), v.maxLength(256)),
+    ),
+    mode: optional(
+      'first: the first condition of any process. all: one condition of every process.',
+      v.picklist(['first', 'all']),
+    ),
+    timeoutMs: optional(
+      'How long this call waits; it ends nothing (default: no limit).',
+      milliseconds,
+    ),
   }),
   ports: v.object(target),
-  remove: v.object({ ...target, force: v.optional(v.boolean()) }),
+  remove: v.object({
+    ...target,
+    force: optional('Stop it first if it has not closed.', v.boolean()),
+  }),
   completions: v.object({
-    subscriber: v.optional(shortText),
+    subscriber: optional('Name of the subscriber; each has its own acknowledgements.', shortText),
     /** Only those with a higher number: what comes before them may stay unacknowledged. */
-    after: v.optional(position),
-    limit: v.optional(v.pipe(count(1000), v.minValue(1))),
-    waitMs: v.optional(milliseconds),
+    after: optional('Continue after the completion with this number.', position),
+    limit: optional('Maximum number of results.', v.pipe(count(1000), v.minValue(1))),
+    waitMs: optional(
+      'How long to wait for a new completion (default 0: do not wait).',
+      milliseconds,
+    ),
   }),
   acknowledge: v.object({
-    subscriber: v.optional(shortText),
-    numbers: v.pipe(v.array(position), v.maxLength(10_000)),
+    subscriber: optional('Name of the subscriber; each has its own acknowledgements.', shortText),
+    numbers: described(
+      'The numbers of the completions.',
+      v.pipe(v.array(position), v.maxLength(10_000)),
+    ),
   }),
   /** Concerns the owner who asks. When it runs out, the owner's processes are ended. */
   lease: v.object({
@@ -224,6 +257,11 @@ export const operations = {
     ttlMs: milliseconds,
     /** Processes with this label outlive it. */
     spareLabel: v.optional(shortText),
+  }),
+  /** Opens or renews a lease by name. When it runs out, the processes that were started under it are ended; 0 ends it now. */
+  holdLease: v.object({
+    name: id,
+    ttlMs: described('How long the lease lasts without being renewed.', count(LONGEST_LEASE_MS)),
   }),
   owners: v.object({}),
   limits: v.object({}),
@@ -240,7 +278,7 @@ export function parseParams<Name extends OperationName>(name: Name, input: unkno
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
   const field = issue ? v.getDotPath(issue) : null;
-  const problem = issue?.message ?? 'invalid';
+  const problem = issue ? inputProblem(issue) : 'invalid';
   throw new HoldfastError(
     'invalid_input',
     field === null ? `${name}: ${problem}` : `${name}: "${field}": ${problem}`,

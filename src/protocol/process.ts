@@ -50,6 +50,8 @@ export interface ProcessInfo {
   /** For people: the shell command, or the arguments joined. */
   readonly command: string;
   readonly argv: readonly string[];
+  /** In a list, and where several are answered: `command` or `argv` was too long and is cut, ending with "…"; `get` has all of it. */
+  readonly cut?: true;
   readonly cwd: string;
   readonly pid: number;
   readonly streams: 'merged' | 'separate' | 'pty';
@@ -58,6 +60,8 @@ export interface ProcessInfo {
   /** The value of TERM, and whether its shell was made to mark its commands. Terminals only. */
   readonly terminal?: TerminalFacts;
   readonly labels?: Readonly<Record<string, string>>;
+  /** The lease that it was started under: it ends with it. */
+  readonly lease?: string;
   readonly state: ProcessState;
   /** No member of its group and no known descendant is alive. */
   readonly settled: boolean;
@@ -84,6 +88,8 @@ export interface LaunchPlan {
   /** More of them, of other names: those that many starts have in common, always in the same array. */
   readonly commonEnv?: readonly string[];
   readonly cwd: string;
+  /** Its directory or program lies where an answer may not come: nothing of it is looked at by the host's own thread. */
+  readonly remote?: true;
   readonly streams: 'merged' | 'separate' | 'pty';
   readonly stdin: 'none' | 'pipe';
   readonly size: TerminalSize;

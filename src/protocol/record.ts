@@ -9,7 +9,7 @@
 //
 // Little-endian. A record is good or it is nothing: whoever reads checks the sum first.
 
-import { crc32 } from '../base/crc32.ts';
+import { crc32 } from '../base/bytes/crc32.ts';
 import { eventKinds, streams, type EventBody, type EventKind, type ProcessEvent } from './event.ts';
 import { MAX_RECORD_BYTES } from './limits.ts';
 

@@ -12,6 +12,8 @@ export interface RunResult {
   readonly run: string;
   /** The note of its start; 0 when nothing was typed. */
   readonly seq: number;
+  /** False: it was never typed, and never will be. */
+  readonly typed: boolean;
   readonly completed: boolean;
   readonly timedOut: boolean;
   readonly completion: RunCompletion;
@@ -24,10 +26,20 @@ export interface RunResult {
   /** Its own output, as a range of the terminal's output bytes. */
   readonly outputFrom?: number;
   readonly outputTo?: number;
+  /** What the shell itself shows may be in it: a prompt, or the echo of what was typed. */
+  readonly outputMixed?: true;
   /** The terminal's program ended first. */
   readonly ended?: true;
   /** The shell waits for the rest of the command: something in it is not closed. */
   readonly incomplete?: true;
+  /** The shell refused it: a syntax error, or a "!" that it could not replace. */
+  readonly executed?: false;
+  /** It started a shell of this name, which reads the terminal now; or it ended the one that it was typed into. */
+  readonly entered?: string;
+  /** What somebody had typed at the prompt was taken back first. */
+  readonly cleared?: true;
+  /** What the terminal was busy with when it was not typed. */
+  readonly busyWith?: string;
 }
 
 export interface RunStartedNote {
@@ -48,8 +60,11 @@ export interface RunFinishedNote {
   readonly durationMs: number;
   readonly outputFrom: number;
   readonly outputTo: number;
+  readonly outputMixed?: true;
   readonly exitCode?: number;
   readonly cwd?: string;
+  readonly executed?: false;
+  readonly entered?: string;
 }
 
 export interface MarkNote {

@@ -26,6 +26,8 @@ export interface SearchHit {
   readonly offset: number;
   /** Its end, before the line break. */
   readonly endOffset: number;
+  /** From 1. Only if asked for, in a search from the first byte, and where nothing before it is missing. */
+  readonly lineNumber?: number;
   /** Without control sequences unless the query is `raw`; at most 2048 bytes, the match in the middle. */
   readonly line: string;
   readonly match: string;

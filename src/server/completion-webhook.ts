@@ -8,7 +8,7 @@ import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type Completion, type HostApi } from '../protocol/host-api.ts';
-import { chatOfOwner } from './chat.ts';
+import { chatOfOwner } from './coder/chat-scope.ts';
 
 export interface WebhookTarget {
   readonly url: string;
@@ -69,30 +69,41 @@ export class CompletionWebhook {
     }
   }
 
-  /** Everything that is open, once, in order. Whether all of it was taken. */
+  /** Everything that is open, once, in order, a page at a time. Whether all of it was taken. */
   private async round(): Promise<boolean> {
-    const { host } = this.options;
     const { signal } = this.ending;
     let well = true;
     try {
-      const params = { subscriber: SUBSCRIBER, limit: AT_ONCE, waitMs: WAIT_MS };
-      const { completions } = await host.completions(EVERYONE, params, signal);
-      for (const completion of completions) {
-        const telling = await this.tell(completion);
-        if (telling === 'had') {
-          const numbers = [completion.number];
-          await host.acknowledge(EVERYONE, { subscriber: SUBSCRIBER, numbers });
-          this.complained = false;
-        } else well = false;
-        // One that is refused holds up nobody else's; where nobody answers, the next is not tried.
-        if (telling === 'silent') break;
+      for (let after = 0, waitMs = WAIT_MS; ; waitMs = 0) {
+        const page = await this.page({ after, waitMs });
+        for (const completion of page) {
+          const telling = await this.tell(completion);
+          if (telling === 'had') await this.acknowledge(completion);
+          else well = false;
+          // Where nobody answers, the next is not tried.
+          if (telling === 'silent') return false;
+          // One that is refused holds up nobody else's: behind it there is more.
+          after = completion.number;
+        }
+        if (page.length < AT_ONCE) return well;
       }
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error;
       if (!signal.aborted) this.complain(error.message);
       return false;
     }
-    return well;
+  }
+
+  private async page(from: { after: number; waitMs: number }): Promise<readonly Completion[]> {
+    const { host } = this.options;
+    const params = { subscriber: SUBSCRIBER, limit: AT_ONCE, ...from };
+    return (await host.completions(EVERYONE, params, this.ending.signal)).completions;
+  }
+
+  private async acknowledge({ number }: Completion): Promise<void> {
+    const { host } = this.options;
+    await host.acknowledge(EVERYONE, { subscriber: SUBSCRIBER, numbers: [number] });
+    this.complained = false;
   }
 
   private async tell(completion: Completion): Promise<Telling> {

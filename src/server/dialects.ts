@@ -1,18 +1,19 @@
 // Every route of the server: the one place where the dialects meet. They share a host, a clock and the rate of starts.
 
 import type { Clock } from '../base/clock.ts';
-import { coderRoutes } from './coder.ts';
+import { coderRoutes } from './coder/routes.ts';
 import { codexOptions, codexRoute } from './codex/codex.ts';
 import { Handover } from './handover.ts';
-import { mcpRoutes } from './mcp.ts';
-import { nativeRoutes, type NativeOptions } from './native.ts';
-import type { Route } from './router.ts';
+import { mcpRoutes } from './mcp/routes.ts';
+import { nativeRoutes, type NativeOptions } from './native/routes.ts';
+import { readyRoute } from './ready-route.ts';
+import type { Route } from './http/router.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
-import type { SteadyHost } from './steady-host.ts';
-import { Terminals } from './terminals/terminals.ts';
+import type { ReconnectingHost } from './reconnecting-host.ts';
+import { Terminals } from '../terminals/terminals.ts';
 
 export interface DialectOptions {
-  readonly host: SteadyHost;
+  readonly host: ReconnectingHost;
   readonly metrics: NativeOptions['metrics'];
   readonly clock: Clock;
   readonly report: (message: string) => void;
@@ -22,6 +23,8 @@ export interface DialectOptions {
   readonly defaultDirectory?: string | undefined;
   readonly heartbeatMs?: number | undefined;
   readonly startRate?: StartRateOptions | undefined;
+  /** Whether a scoped token is still good. */
+  readonly isValid?: (tokenId: string) => boolean;
   /** How long a codex session outlives its connection. */
   readonly detachMs?: number | undefined;
 }
@@ -45,7 +48,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
     report,
     detachMs,
     ...(defaultDirectory !== undefined && { cwd: defaultDirectory }),
-    countStart: (caller) => startRate.take(caller),
+    countStart: (caller) => void startRate.take(caller),
   });
   const terminals = new Terminals(host, clock, home);
   const shell = env['SHELL'] || '/bin/sh';
@@ -55,12 +58,14 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
     terminals,
     shell,
     startRate,
+    isValid: options.isValid,
     defaultDirectory,
     heartbeatMs,
     report,
   });
   const handover = new Handover(host);
   const routes = [
+    readyRoute,
     codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, handover, startRate, defaultDirectory }),
     ...nativeRoutes({
@@ -76,7 +81,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
     }),
     ...mcp.routes,
   ];
-  await terminals.attendAll();
+  await terminals.answerQueriesOfAll();
   const close = async (): Promise<void> => {
     await mcp.close();
     await terminals.close();

@@ -7,12 +7,13 @@ import type { Socket } from 'node:net';
 import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
-import { loadPosix } from '../host/posix.ts';
-import type { WaitedFor, Place } from '../keeper/delivery.ts';
+import { loadPosix } from '../system/posix.ts';
+import type { WaitedFor, Place } from '../keeper/borrowed-socket.ts';
 import type { KeeperLink } from '../keeper/link.ts';
-import { IDLE_MS, JSON_HEADERS } from './door.ts';
-import type { Exchange } from './router.ts';
-import type { SteadyHost } from './steady-host.ts';
+import { JSON_HEADERS } from './http/unread-answers.ts';
+import { IDLE_MS } from './http/door.ts';
+import type { Exchange } from './http/router.ts';
+import type { ReconnectingHost } from './reconnecting-host.ts';
 
 /** Each is an open descriptor of the keeper's; a crowd waits here, and shares one question. */
 const MOST_AT_ONCE = 256;
@@ -22,14 +23,14 @@ const HEAD = `HTTP/1.1 200 OK\r\n${LINES.join('')}`;
 const KEPT = `Connection: keep-alive\r\nKeep-Alive: timeout=${IDLE_MS / 1000}\r\n`;
 
 export class Handover {
-  private readonly host: SteadyHost;
+  private readonly host: ReconnectingHost;
   private underWay = 0;
   private leaving = false;
   private allowed: KeeperLink | undefined;
   /** It may not have our descriptors. */
   private refusedBy: KeeperLink | undefined;
 
-  constructor(host: SteadyHost) {
+  constructor(host: ReconnectingHost) {
     this.host = host;
   }
 
@@ -47,7 +48,7 @@ export class Handover {
     this.allow(link);
     this.underWay += 1;
     try {
-      const delivery = { ...waitedFor, to, head: HEAD, kept: KEPT };
+      const delivery = { ...waitedFor, to, head: headOf(exchange.response), kept: KEPT };
       await link.deliver(owner, delivery, this.unlessLeaving(exchange));
     } catch (error) {
       return this.failed(error, exchange, link);
@@ -83,6 +84,12 @@ export class Handover {
     request.socket.destroy();
     return true;
   }
+}
+
+/** With what was set for this answer: a page of an allowed origin may read it. */
+function headOf(response: ServerResponse): string {
+  const own = Object.entries(response.getHeaders());
+  return HEAD + own.map(([name, value]) => `${name}: ${String(value)}\r\n`).join('');
 }
 
 /** Undefined when another answer has to be sent before, or when this is to be the last one of the connection. */

@@ -1,55 +1,73 @@
 // The lock of a home's server: one at a time has the socket in the home. Whoever cannot get it can read in it who has it.
-// The kernel frees the lock of a server that died, however it died.
 
-import { closeSync, constants, ftruncateSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { readEntry } from '../system/proc-table.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import { loadPosix } from '../host/posix.ts';
-import { openPrivate } from '../keeper/home.ts';
+import {
+  lockHolder,
+  readNote,
+  takeLock,
+  type HomeLock,
+  type LockNote,
+} from '../keeper/home-lock.ts';
 
-export interface ServerNote {
-  readonly pid: number;
-  /** When that process began, as the kernel counts: elsewhere the number may be somebody else's. */
-  readonly startTicks?: number;
+/** What the server that takes another's place needs of it. */
+export interface LastServer {
   readonly url: string;
-  /** Options with which it was started, for the one that takes its place. */
+  /** Options with which it was started. */
   readonly again: readonly string[];
 }
 
-export interface ServerLock {
-  /** Says who has it. */
-  note(server: ServerNote): void;
-  release(): void;
+export interface ServerNote extends LockNote, LastServer {
+  /** A server that does not serve yet; beside it stands what is kept of the one that died. */
+  readonly starting?: LockNote;
 }
 
+export interface ServerLock {
+  readonly lock: HomeLock<ServerNote>;
+  /** The server that had the home before and died; undefined when it ended as it was told to. */
+  readonly last: LastServer | undefined;
+}
+
+/** What is known of a server that died stays in the lock until another one serves: a start that fails loses nothing. */
 export function takeServerLock(folder: string): ServerLock {
-  const lock = openLock(folder);
-  if (loadPosix()?.tryLock(lock) === false) {
-    closeSync(lock);
-    const problem = `A server already serves ${folder}; use it, or give this one a socket of its own.`;
-    throw new HoldfastError('server_running', problem);
+  let last: LastServer | undefined;
+  const lock = takeLock<ServerNote>(lockPath(folder), (note) => (last = servedBy(note)));
+  if (lock) {
+    const { pid } = process;
+    lock.forget({ ...last, starting: { pid, startTicks: readEntry(pid)?.startTicks ?? 0 } });
+    return { lock, last };
   }
-  return {
-    note(server) {
-      ftruncateSync(lock, 0);
-      writeSync(lock, `${JSON.stringify(server)}\n`, 0);
-    },
-    release: () => closeSync(lock),
-  };
+  const running = runningServer(folder);
+  const where = running ? `: ${running.url}, pid ${running.pid}` : '';
+  const problem = `A server is already running for ${folder}${where}.`;
+  throw new HoldfastError('server_running', problem, {
+    ...(running && { url: running.url, pid: running.pid }),
+  });
 }
 
 /** The server that has the home's socket now; undefined when none has, or when it is only just starting. */
 export function runningServer(folder: string): ServerNote | undefined {
-  const lock = openLock(folder);
-  try {
-    if (loadPosix()?.tryLock(lock) !== false) return undefined;
-    const text = readFileSync(lock, 'utf8');
-    return text === '' ? undefined : (JSON.parse(text) as ServerNote);
-  } finally {
-    closeSync(lock);
-  }
+  const holder = lockHolder<ServerNote>(lockPath(folder));
+  return holder === 'unknown' ? undefined : holder;
 }
 
-function openLock(folder: string): number {
-  return openPrivate(join(folder, 'server.lock'), constants.O_RDWR);
+/** As `runningServer`, or the one that is only just starting. */
+export function presentServer(folder: string): LockNote | undefined {
+  const holder = lockHolder<ServerNote>(lockPath(folder));
+  return holder === 'unknown' ? readNote<ServerNote>(lockPath(folder))?.starting : holder;
+}
+
+/** The server that died without having been told to end; also one that still runs. */
+export function lastServer(folder: string): LastServer | undefined {
+  const note = readNote<ServerNote>(lockPath(folder));
+  return note && servedBy(note);
+}
+
+function servedBy({ url, again }: Partial<LastServer>): LastServer | undefined {
+  return url === undefined || again === undefined ? undefined : { url, again };
+}
+
+function lockPath(folder: string): string {
+  return join(folder, 'server.lock');
 }

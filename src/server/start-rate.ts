@@ -1,9 +1,9 @@
-// The rate of starts: each token has a bucket from which starts take and which time fills again. Who is refused is told
-// when to come back.
+// The rate of starts: each token has a bucket from which starts take and which time fills again. A start that comes too soon
+// waits for its turn; one that would wait too long is refused and told when to come back.
 
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import type { Caller } from './gate.ts';
+import type { Caller } from './http/gate.ts';
 
 export interface StartRateOptions {
   readonly perSecond: number;
@@ -21,6 +21,8 @@ interface Bucket {
 
 /** Full buckets are forgotten when there are more. */
 const MAX_BUCKETS = 1000;
+/** A client waits so long without taking it for a fault. At the default rate 250 starts of a token can wait. */
+const MAX_WAIT_MS = 5000;
 
 export class StartRate {
   readonly options: StartRateOptions;
@@ -35,16 +37,28 @@ export class StartRate {
     this.forAdmin = options !== undefined;
   }
 
-  /** Counts one start of this caller, or refuses it with `limit_reached`. */
-  take({ tokenId, admin }: Pick<Caller, 'tokenId' | 'admin'>): void {
-    if (admin && !this.forAdmin) return;
+  /** Waits until this caller may start one more, in the order of its starts, or refuses it with `limit_reached`. */
+  async admit(caller: Pick<Caller, 'tokenId' | 'admin'>): Promise<void> {
+    const waitMs = this.take(caller, MAX_WAIT_MS);
+    if (waitMs > 0)
+      await new Promise<void>((resolve) => void this.clock.after(Math.ceil(waitMs), resolve));
+  }
+
+  /**
+   * Counts one start of this caller and answers how long it has to wait, in milliseconds. One that would have to wait
+   * longer than `mostMs` is not counted but refused with `limit_reached`.
+   */
+  take({ tokenId, admin }: Pick<Caller, 'tokenId' | 'admin'>, mostMs = 0): number {
+    if (admin && !this.forAdmin) return 0;
     const bucket = this.filled(tokenId);
-    if (bucket.left >= 1) {
-      bucket.left -= 1;
-      return;
-    }
     const { perSecond } = this.options;
-    const retryAfterMs = Math.ceil(((1 - bucket.left) / perSecond) * 1000);
+    const waitMs = Math.max(0, ((1 - bucket.left) / perSecond) * 1000);
+    if (waitMs <= mostMs) {
+      // Below zero: starts that wait have taken theirs already.
+      bucket.left -= 1;
+      return waitMs;
+    }
+    const retryAfterMs = Math.ceil(waitMs - mostMs);
     throw new HoldfastError(
       'limit_reached',
       `This token starts more than ${perSecond} processes a second, which is the limit "startsPerSecond".`,

@@ -39,82 +39,82 @@ const rows: Readonly<
   execute: {
     title: 'Run a command',
     description:
-      'Run a shell command and wait for its end, up to the timeout. A timeout ends nothing: the answer then has background_process_id, with which process_wait and process_output go on. When you need the result, prefer a longer timeout to the background; use run_in_background for servers, watchers and work to be done in parallel. Never use "&", nohup or sleep loops. Output is kept whole: a shortened answer names the call that shows the rest.',
+      'Run a shell command and wait for it to exit, up to timeout (default 10s). On timeout the command keeps running and the result has background_process_id: continue with process_wait or process_output. If you need the result, set a longer timeout; use run_in_background only for servers, watchers and parallel work. Do not use "&", nohup or sleep loops. All output is stored: a truncated result names the call that fetches the rest.',
     annotations: { ...destroys, openWorldHint: true },
   },
   process_output: {
     title: 'Read output',
     description:
-      'Read what a background or timed-out process has printed. Waits for its end first, up to wait_timeout, and answers with the output so far if it is still running. new_only gives only what you have not read yet. To wait for a text, a port or several processes use process_wait.',
+      'Read the output of a background or timed-out process. Waits for its exit first, up to wait_timeout (default 10s), and returns the output so far if it is still running. Set new_only to get only output you have not read. To wait for a text, a port or several processes, use process_wait.',
     annotations: reads,
   },
   process_list: {
     title: 'List processes',
-    description: 'List your processes, running ones first, and how they stand.',
+    description: 'List your processes with their status, running ones first.',
     annotations: reads,
   },
   process_signal: {
-    title: 'End a process',
+    title: 'Stop a process',
     description:
-      'End a process and everything it started. "terminate" sends SIGTERM and, if that is not heeded, SIGKILL; "kill" sends SIGKILL at once. To press Ctrl-C use process_write.',
+      'Stop a process and everything it started. terminate: SIGTERM, then SIGKILL after a grace period. kill: SIGKILL at once. For Ctrl-C use process_write with interrupt.',
     annotations: { ...destroys, idempotentHint: true },
   },
   process_wait: {
     title: 'Wait for processes',
     description:
-      'Wait until a process ends, prints a text or a line that matches a pattern, listens on a port, or falls silent; the first of several processes or all of them. Answers at once when it happens, with the output you have not read yet. One call instead of many looks: use it after starting a server, for a build, for tests.',
+      'Wait until a process exits (default), prints a text or a line that matches a pattern, listens on a port, or stops printing. For several processes, wait for the first or for all. Returns as soon as it happens, with the output you have not read. Use it instead of polling: for servers, builds and tests.',
     annotations: reads,
   },
   process_write: {
     title: 'Type into a process',
     description:
-      'Write to the stdin of a process started with stdin or tty, close it, or press Ctrl-C; answers with what it prints next.',
+      'Write to the stdin of a process started with stdin or tty, close stdin, or press Ctrl-C. Returns what the process prints next.',
     annotations: { ...destroys, openWorldHint: true },
   },
   process_search: {
     title: 'Search output',
     description:
-      'Find lines in everything a process has printed, with context, however long the output is. Cheaper than reading it.',
+      'Search all output of a process and return matching lines with context. Cheaper than reading long output.',
     annotations: reads,
   },
   terminal_open: {
     title: 'Open a terminal',
     description:
-      'Open a terminal with a shell that keeps its directory and variables, or with a full-screen program (editor, debugger, REPL, menu). For plain commands execute is simpler. Close it with terminal_close when you are done.',
+      'Open a terminal with a shell (default) that keeps its directory and variables, or with an interactive program (editor, debugger, REPL, menu). For plain commands use execute. Close it with terminal_close.',
     annotations: { ...destroys, openWorldHint: true },
   },
   terminal_run: {
     title: 'Run in a terminal',
     description:
-      'Type a command at the shell of a terminal and wait for its end: answers with its own output, its exit code and the directory afterwards. A timeout ends nothing.',
+      "Run a command in the shell of a terminal and wait for it to exit, up to timeout (default 10s). Returns its output, its exit code and the shell's directory. On timeout the command keeps running.",
     annotations: { ...destroys, openWorldHint: true },
   },
   terminal_keys: {
     title: 'Press keys',
     description:
-      'Type a text, press keys, or both, in a terminal, and see the screen when it has come to rest. For editors, menus, REPLs, questions and passwords.',
+      'Type text, press keys, or both, in a terminal. Returns the screen once it stops changing. For editors, menus, REPLs, prompts and passwords.',
     annotations: { ...destroys, openWorldHint: true },
   },
   terminal_wait: {
     title: 'Wait for a screen',
     description:
-      'Wait until the screen of a terminal shows a text or a pattern, no longer shows it, or has come to rest; answers with the screen, also when the time is over. Instead of looking again and again.',
+      'Wait until the screen of a terminal shows a text or pattern, no longer shows it (gone), or stops changing (stable). Returns the screen, also on timeout. Use it instead of polling.',
     annotations: reads,
   },
   terminal_read: {
     title: 'Read a screen',
-    description: 'The screen of a terminal as text, now or after its program has ended.',
+    description: 'Read the screen of a terminal as text, also after its program has exited.',
     annotations: reads,
   },
   terminal_screenshot: {
-    title: 'Picture of a screen',
+    title: 'Screenshot of a terminal',
     description:
-      'The screen of a terminal as a picture, when colours and layout matter. Text is cheaper: terminal_read.',
+      'Take a picture of the screen of a terminal, when colors or layout matter. terminal_read is cheaper.',
     annotations: reads,
   },
   terminal_close: {
     title: 'Close a terminal',
-    description: 'End a terminal and everything that runs in it, and forget it.',
+    description: 'Close a terminal: stop everything that runs in it and delete its output.',
     annotations: { ...destroys, idempotentHint: true },
   },
 };
@@ -123,7 +123,10 @@ export const toolDefinitions: readonly ToolDefinition[] = Object.entries(rows).m
   ([name, row]) => ({
     name: name as ToolName,
     ...row,
-    inputSchema: jsonSchema(toolInputs[name as ToolName] as v.GenericSchema),
+    inputSchema: {
+      ...jsonSchema(toolInputs[name as ToolName] as v.GenericSchema),
+      additionalProperties: false,
+    },
     outputSchema: jsonSchema(toolOutputs[name as ToolName] as v.GenericSchema),
   }),
 );

@@ -30,7 +30,7 @@ export function parseDuration(text: string): number | undefined {
 }
 
 export function durationWords(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)}ms`;
+  if (Math.round(ms) < 1000) return `${Math.round(ms)}ms`;
   const seconds = Math.round(ms / 100) / 10;
   if (seconds < 60) return `${seconds}s`;
   const whole = Math.round(ms / 1000);

@@ -1,31 +1,40 @@
 // Notes: short advice beside an answer, given when what was seen calls for it.
 
-import { shellTokens, type ShellToken } from './shell-tokens.ts';
+import { shellTokens, type ShellToken } from './shell/tokens.ts';
 
 export const notes = {
   running: 'process is still running',
-  goesOn:
-    'Nothing was ended: it goes on. process_wait answers as soon as it ends or prints what you look for.',
+  goesOn: 'It keeps running. process_wait returns as soon as it exits or prints a text.',
   polling:
-    'Nothing new since your last reads. Do not ask again and again: process_wait answers when it ends, prints a text, opens a port or falls silent.',
+    'No new output since your last reads. Do not poll: process_wait returns when it exits, prints a text, opens a port or stops printing.',
   capped:
-    'The wait was ended early because callers like this one give up after a minute; the process goes on.',
-  readFiles:
-    'To look at files, a tool made for reading files is better than printing them through the shell.',
+    'The wait was cut short because clients like this one time out after a minute; the process keeps running.',
+  readFiles: 'To read files, use a file-reading tool instead of the shell.',
   descendants:
-    'It has ended, but processes it started are still alive under its id: process_signal ends them.',
+    'It has exited, but processes it started are still running: stop them with process_signal and its id.',
   closedStdin:
-    'It seems to ask for input, but its stdin is empty. Give the answer by options (such as --yes) or a pipe, or start it with stdin or tty and use process_write.',
+    'It seems to ask for input, but its stdin is empty. Answer with an option (such as --yes) or a pipe, or start it with stdin or tty and use process_write.',
   openStdin: 'It seems to wait for input: answer with process_write.',
   pipeline:
-    'The exit code is that of the last part of the pipeline; the shell does not tell the others. With shell "bash" they are in pipeline_status.',
+    'The exit code is that of the last command of the pipeline. With shell "bash", pipeline_status has all of them.',
   runGoesOn:
-    'Nothing was ended: it goes on. terminal_wait answers when it shows what you look for, terminal_keys ["C-c"] interrupts it.',
+    'It keeps running. terminal_wait returns when it shows a text; terminal_keys ["C-c"] interrupts it.',
   incomplete:
-    'The shell waits for the rest of the command: type it, or give up with terminal_keys ["C-c"].',
-  untold:
-    'What runs in this terminal does not tell the end of a command: see with terminal_read what it did.',
-  endedAtOnce: 'It has ended already.',
+    'The command is incomplete and the shell waits for the rest: type it, or cancel with terminal_keys ["C-c"].',
+  notTyped: (busyWith: string): string =>
+    `The command was not typed and will not run: the terminal is busy with ${busyWith}. Wait for it, or interrupt it with terminal_keys ["C-c"].`,
+  notExecuted: 'The shell did not run the command: see its message.',
+  entered: (shell: string): string =>
+    `The command has no exit code: it started ${shell}, which now reads this terminal. The next command goes there.`,
+  cleared: 'Text at the prompt was cleared first.',
+  completionUnknown:
+    'This program does not report when a command finishes: use terminal_read to see the result.',
+  boxes: (characters: number): string =>
+    `${characters} different characters are empty boxes in the picture: no font has them. terminal_read shows them as text.`,
+  endedAtOnce: 'It has already exited.',
+  promoted: 'It runs in the background without the "&"; process_wait can wait for it.',
+  /** Said last: clients that cut an answer cut its middle, and with it the mark in the output. */
+  shortened: (call: string) => `The output was truncated: ${call} fetches the rest.`,
 } as const;
 
 /** What programs print last when they want an answer, or complain about when they got none. */
@@ -70,5 +79,8 @@ function simpleCommands(tokens: readonly ShellToken[]): ShellToken[][] {
 
 export function joinNotes(...given: (string | false | undefined)[]): { note?: string } {
   const said = given.filter((note) => typeof note === 'string');
-  return said.length === 0 ? {} : { note: said.join(' ') };
+  const sentences = said.map((note, index) =>
+    index < said.length - 1 && !/[.!?]$/.test(note) ? `${note}.` : note,
+  );
+  return said.length === 0 ? {} : { note: sentences.join(' ') };
 }

@@ -18,8 +18,13 @@ export function durationOf(field: string, text: string | undefined, fallbackMs: 
   return Math.max(0, ms);
 }
 
+/** The words of an error, with the tool that helps where one does. */
+export function inWords({ code, message }: HoldfastError): string {
+  return code === 'not_found' ? `${message.replace(/\.$/, '')}; process_list shows yours` : message;
+}
+
 /** What goes wrong with a process is told in the answer; a caller that gave up, and our own mistakes, are thrown. */
-export async function softly<T>(
+export async function reportAsFailure<T>(
   doing: string,
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
@@ -28,6 +33,6 @@ export async function softly<T>(
     return await work();
   } catch (error) {
     if (!(error instanceof HoldfastError) || signal?.aborted === true) throw error;
-    return { success: false, error: `${doing}: ${error.message}` };
+    return { success: false, error: `${doing}: ${inWords(error)}` };
   }
 }

@@ -1,7 +1,7 @@
 // What the tools take. The words on each field are what a model reads.
 
 import * as v from 'valibot';
-import { terminalInputs } from './terminal-inputs.ts';
+import { terminalInputs } from './terminal/inputs.ts';
 
 const text = (about: string) => v.pipe(v.string(), v.description(about));
 const some = (about: string) => v.pipe(v.string(), v.minLength(1), v.description(about));
@@ -11,54 +11,54 @@ const count = (least: number, most: number, about: string) =>
 
 const intent = v.optional(
   text(
-    'A few words, as "Running the tests", shown to the user alongside the command. Under 100 characters, without the command itself.',
+    'A short description, such as "Running the tests", shown to the user alongside the command. Under 100 characters.',
   ),
 );
-const processId = some('The id that execute or process_list gave.');
+const processId = some('The id from execute or process_list.');
 const LAST_BYTE = 2 ** 48 - 1;
 
 export const toolInputs = {
   execute: v.object({
-    command: some('The command, run by a POSIX shell as "sh -c". Do not end it with "&".'),
+    command: some('Command for a POSIX shell (sh -c). Do not end it with "&".'),
     model_intent: intent,
     timeout: v.optional(
       text(
-        'How long to wait for the end, as "30s" or "5m" (default "10s"). When it is over the process goes on and the answer has its id.',
+        'How long to wait for the exit: "30s", "5m" (default "10s"). Afterwards the command keeps running and the result has its id.',
       ),
     ),
-    workdir: v.optional(some('Directory to run in.')),
+    workdir: v.optional(some('Working directory.')),
     run_in_background: flag(
-      'Answer at once and let it run: for servers and watchers, or to do something else meanwhile.',
+      'Return at once and keep it running: for servers, watchers and parallel work.',
     ),
-    stdin: flag('Keep stdin open for process_write. Otherwise stdin is empty.'),
-    tty: flag('Give it a terminal: for programs that behave differently without one.'),
+    stdin: flag('Keep stdin open for process_write (default: stdin is empty).'),
+    tty: flag('Run it on a terminal, for programs that behave differently without one.'),
     shell: v.optional(
       v.pipe(
         v.picklist(['sh', 'bash']),
-        v.description('"bash" for bash scripts; the answer then has the statuses of a pipeline.'),
+        v.description('"sh" (default) or "bash"; with "bash" the result has pipeline_status.'),
       ),
     ),
   }),
   process_output: v.object({
     process_id: processId,
     wait_timeout: v.optional(
-      text('How long to wait for the end first (default "10s"; "0s" does not wait).'),
+      text('How long to wait for the exit first (default "10s"; "0s": do not wait).'),
     ),
-    new_only: flag('Only what was printed since you last read this process.'),
-    offset: v.optional(
-      count(0, LAST_BYTE, 'Read from this byte of the output on, without waiting.'),
-    ),
-    max_bytes: v.optional(count(256, 1024 * 1024, 'Largest output in the answer.')),
+    new_only: flag('Only output since you last read this process.'),
+    offset: v.optional(count(0, LAST_BYTE, 'Read from this byte of the output, without waiting.')),
+    max_bytes: v.optional(count(256, 1024 * 1024, 'Maximum output in the result.')),
     model_intent: intent,
   }),
   process_list: v.object({
-    limit: v.optional(count(1, 100, 'How many at most; running ones are always listed.')),
+    limit: v.optional(count(1, 100, 'Maximum number; running processes are always listed.')),
   }),
   process_signal: v.object({
     process_id: processId,
     signal: v.pipe(
       v.picklist(['terminate', 'kill']),
-      v.description('"terminate": SIGTERM, and SIGKILL after a grace. "kill": SIGKILL at once.'),
+      v.description(
+        '"terminate": SIGTERM, then SIGKILL after a grace period. "kill": SIGKILL at once.',
+      ),
     ),
   }),
   process_wait: v.object({
@@ -66,37 +66,37 @@ export const toolInputs = {
       v.array(v.string()),
       v.minLength(1),
       v.maxLength(64),
-      v.description('Which processes to wait for.'),
+      v.description('Processes to wait for.'),
     ),
-    text: v.optional(some('Until a line has this text.')),
-    pattern: v.optional(some('Until a line matches this regular expression.')),
-    port: v.optional(count(1, 65_535, 'Until it listens on this port.')),
-    silence: v.optional(some('Until it has printed nothing for so long, as "5s".')),
+    text: v.optional(some('Wait until a line contains this text.')),
+    pattern: v.optional(some('Wait until a line matches this regular expression.')),
+    port: v.optional(count(1, 65_535, 'Wait until it listens on this port.')),
+    silence: v.optional(some('Wait until it prints nothing for this long, such as "5s".')),
     mode: v.optional(
       v.pipe(
         v.picklist(['first', 'all']),
-        v.description('Wait for the first of them (default), or for all.'),
+        v.description('Wait for the first process (default) or for all.'),
       ),
     ),
-    wait_timeout: v.optional(text('How long to wait at most (default "30s").')),
+    wait_timeout: v.optional(text('Maximum time to wait (default "30s").')),
   }),
   process_write: v.object({
     process_id: processId,
-    text: v.optional(text('Sent as it is: end a line with \\n.')),
+    text: v.optional(text('Sent unchanged; end a line with \\n.')),
     eof: flag('Close stdin after the text (Ctrl-D).'),
-    interrupt: flag('Press Ctrl-C before the text is sent.'),
+    interrupt: flag('Press Ctrl-C first, then send the text.'),
     wait_timeout: v.optional(
-      text('How long to wait for what it prints in answer (default "2s"; "0s" does not wait).'),
+      text('How long to wait for output in reply (default "2s"; "0s": do not wait).'),
     ),
   }),
   process_search: v.object({
     process_id: processId,
-    pattern: some('What to look for in all that is kept of the output.'),
-    regex: flag('The pattern is a regular expression, not plain text.'),
-    ignore_case: flag('Capital and small letters are the same.'),
-    context: v.optional(count(0, 20, 'Lines before and after each hit (default 2).')),
-    limit: v.optional(count(1, 200, 'Hits at most (default 20).')),
-    offset: v.optional(count(0, LAST_BYTE, 'Begin at this byte of the output.')),
+    pattern: some('Text to search for in all stored output.'),
+    regex: flag('Treat pattern as a regular expression (default: plain text).'),
+    ignore_case: flag('Case-insensitive.'),
+    context: v.optional(count(0, 20, 'Lines before and after each match (default 2).')),
+    limit: v.optional(count(1, 200, 'Maximum number of matches (default 20).')),
+    offset: v.optional(count(0, LAST_BYTE, 'Start at this byte of the output.')),
   }),
   ...terminalInputs,
 } as const;

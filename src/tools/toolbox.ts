@@ -5,21 +5,22 @@ import * as v from 'valibot';
 import { systemClock, type Clock } from '../base/clock.ts';
 import type { Api } from '../client/api.ts';
 import { HoldfastError } from '../protocol/errors.ts';
+import { inputProblem } from '../protocol/input-problem.ts';
 import { CallerCursor } from './caller-cursor.ts';
-import { execute } from './execute.ts';
-import { processList } from './process-list.ts';
-import { processOutput } from './process-output.ts';
-import { processSearch } from './process-search.ts';
-import { processSignal } from './process-signal.ts';
-import { processWait } from './process-wait.ts';
-import { processWrite } from './process-write.ts';
-import { terminalKeys, terminalRead, terminalScreenshot, terminalWait } from './terminal-look.ts';
-import { terminalClose, terminalOpen } from './terminal-open.ts';
-import { terminalRun } from './terminal-run.ts';
+import { execute } from './process/execute.ts';
+import { processList } from './process/list.ts';
+import { processOutput } from './process/output.ts';
+import { processSearch } from './process/search.ts';
+import { processSignal } from './process/signal.ts';
+import { processWait } from './process/wait.ts';
+import { processWrite } from './process/write.ts';
+import { terminalKeys, terminalRead, terminalScreenshot, terminalWait } from './terminal/look.ts';
+import { terminalClose, terminalOpen } from './terminal/open.ts';
+import { terminalRun } from './terminal/run.ts';
 import { ToolError } from './tool-errors.ts';
 import { toolInputs, type ToolInput, type ToolName } from './tool-inputs.ts';
 import type { ToolOutput } from './tool-outputs.ts';
-import type { ToolCall, ToolRoom, ToolSettings } from './tool-room.ts';
+import type { ToolCall, ToolContext, ToolSettings } from './tool-context.ts';
 
 export interface ToolboxOptions extends Partial<ToolSettings> {
   /** The connection, or how it is made when it is first needed. */
@@ -36,7 +37,7 @@ export type ToolAnswer =
 
 type Tools = {
   readonly [Name in ToolName]: (
-    room: ToolRoom,
+    context: ToolContext,
     input: ToolInput<Name>,
     call: ToolCall,
   ) => Promise<ToolOutput<Name>>;
@@ -63,7 +64,12 @@ const DEFAULT_OUTPUT_BYTES = 32_768;
 const LEAST_OUTPUT_BYTES = 512;
 /** Well below the minute after which most clients give up on a call that says nothing. */
 const PROGRESS_EVERY_MS = 5000;
+/** Terminals of agents that never close them do not live for ever; a night of silence ends none. */
+const TERMINAL_IDLE_MS = 12 * 3600_000;
 const DURATIONS = ['timeout', 'wait_timeout', 'silence', 'stable'];
+const LISTS = ['process_ids', 'keys'];
+/** What models call an argument of ours. */
+const ALIASES: Readonly<Record<string, string>> = { cwd: 'workdir', working_directory: 'workdir' };
 
 export class Toolbox {
   private readonly options: ToolboxOptions;
@@ -76,8 +82,9 @@ export class Toolbox {
     const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = options;
     this.settings = {
       progressEveryMs: PROGRESS_EVERY_MS,
+      terminalIdleMs: TERMINAL_IDLE_MS,
       by: 'tools',
-      ...definedOf(options),
+      ...omitUndefined(options),
       maxOutputBytes: Math.max(LEAST_OUTPUT_BYTES, maxOutputBytes),
     };
   }
@@ -87,7 +94,7 @@ export class Toolbox {
       if (!Object.hasOwn(tools, name)) throw new ToolError(`there is no tool "${name}"`);
       const tool = tools[name as ToolName] as Tools['execute'];
       const input = parseInput(name as ToolName, given) as ToolInput<'execute'>;
-      const result = await tool(await this.room(), input, call);
+      const result = await tool(await this.context(), input, call);
       return { isError: false, result };
     } catch (error) {
       if (error instanceof ToolError) return { isError: true, text: error.message };
@@ -95,8 +102,8 @@ export class Toolbox {
     }
   }
 
-  /** The room that the tools of this caller work in. */
-  async room(): Promise<ToolRoom> {
+  /** The context that the tools of this caller work in. */
+  async context(): Promise<ToolContext> {
     const { clock = systemClock, leftRunning = () => undefined } = this.options;
     const { cursor, settings } = this;
     return { api: await this.api(), cursor, clock, settings, leftRunning };
@@ -134,29 +141,38 @@ export function toolFunctions(
 }
 
 function parseInput(name: ToolName, given: unknown): unknown {
-  const input = withDurations(typeof given === 'object' && given !== null ? given : {});
-  const schema: v.GenericSchema = toolInputs[name];
+  const schema = toolInputs[name];
+  const names = Object.keys(schema.entries);
+  const input = asMeant(typeof given === 'object' && given !== null ? given : {}, names);
+  const unknown = Object.keys(input).find((each) => !names.includes(each));
+  // Ignored, it would run another command than the model meant: in another directory, for another time.
+  if (unknown !== undefined)
+    throw new ToolError(`there is no argument "${unknown}": ${name} takes ${names.join(', ')}`);
   const parsed = v.safeParse(schema, input, { abortEarly: true });
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
   const field = v.getDotPath(issue) ?? '';
-  const value = (input as Record<string, unknown>)[field];
+  const value = input[field];
   if (field === 'signal') throw new ToolError('signal must be "terminate" or "kill"');
   if (value === undefined || value === '') throw new ToolError(`${field} is required`);
-  throw new ToolError(`${field}: ${issue.message}`);
+  throw new ToolError(`${field} ${inputProblem(issue)}`);
 }
 
-/** Models send numbers of seconds, too. */
-function withDurations(given: object): object {
-  return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [
-      name,
-      typeof value === 'number' && DURATIONS.includes(name) ? `${value}s` : (value as unknown),
-    ]),
-  );
+/** Takes other names of an argument, a number of seconds for a duration, and one word for a list of words. */
+function asMeant(given: object, names: readonly string[]): Record<string, unknown> {
+  const input: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given) as [string, unknown][]) {
+    const alias = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
+    const meant = alias !== undefined && names.includes(alias) ? alias : name;
+    if (Object.hasOwn(input, meant) || (meant !== name && Object.hasOwn(given, meant)))
+      throw new ToolError(`${meant} is given twice: "${name}" means the same`);
+    if (typeof value === 'number' && DURATIONS.includes(meant)) input[meant] = `${value}s`;
+    else input[meant] = typeof value === 'string' && LISTS.includes(meant) ? [value] : value;
+  }
+  return input;
 }
 
-function definedOf(options: ToolboxOptions): Partial<ToolSettings> {
+function omitUndefined(options: ToolboxOptions): Partial<ToolSettings> {
   const { connection: _c, clock: _k, leftRunning: _l, ...settings } = options;
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 }

@@ -14,6 +14,7 @@ import { decodeRecords } from '../../src/protocol/record.ts';
 import {
   failure,
   onCleanup,
+  outputText,
   OWNER,
   pages,
   stopKeeper,
@@ -123,6 +124,31 @@ describe('the keeper is killed', () => {
     expect(
       (await failure(second.signal(OWNER, { id: survivor.process.id, signal: 'kill' }))).code,
     ).toBe('not_running');
+  });
+
+  it('[D15] a daemon of a process that had ended is not forgotten: its process is not settled, and it can be ended', async () => {
+    const home = temporaryFolder();
+    onCleanup(() => stopKeeper(home));
+    const first = await keeperAt(home);
+    const command = 'setsid sleep 1000 >/dev/null 2>&1 & echo $!';
+    const { process: left } = await first.start(OWNER, { command });
+    await waitFor(first, left.id, { kind: 'closed' });
+    const { process: alone } = await first.start(OWNER, { command: 'true' });
+    await waitFor(first, alone.id, { kind: 'settled' });
+    process.kill(first.keeper.pid, 'SIGKILL');
+    await first.ended;
+
+    const second = await keeperAt(home);
+    expect(await second.get(OWNER, { id: alone.id })).toMatchObject({ settled: true });
+    expect(await second.get(OWNER, { id: left.id })).toMatchObject({
+      state: 'closed',
+      settled: false,
+      outcome: { kind: 'exit', code: 0 },
+    });
+    const daemon = Number(await outputText(second, left.id));
+    const answer = await second.signal(OWNER, { id: left.id, signal: 'terminate' });
+    expect(answer).toMatchObject({ signalled: [daemon], survivors: [] });
+    expect(await second.get(OWNER, { id: left.id })).toMatchObject({ settled: true });
   });
 });
 

@@ -11,7 +11,7 @@ import { decodeRecords } from '../../src/protocol/record.ts';
 import { onCleanup, overKeeper, program, temporaryFolder } from '../support/hosts.ts';
 import { seeded } from '../support/random.ts';
 
-const CYCLES = Number(process.env['CRASH_CYCLES'] ?? 50);
+const CYCLES = Number(process.env['CRASH_CYCLES'] ?? 15);
 const SEED = Number(process.env['CRASH_SEED'] ?? 1);
 const PROCESSES = 20;
 

@@ -11,7 +11,7 @@ import { httpApi } from '../../src/client/http-api.ts';
 import type { TerminalHandle } from '../../src/client/terminal-handle.ts';
 import { onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 
-const KILLS = Number(process.env['TERMINAL_KILLS'] ?? 50);
+const KILLS = Number(process.env['TERMINAL_KILLS'] ?? 15);
 const BUSY = 20;
 /** In every so manyth life of the server somebody looks, so that it dies with screens in it. */
 const LOOK_EVERY = 5;

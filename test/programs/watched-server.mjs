@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
-import { threadId, threadTimeNs } from '../../dist/base/thread-time.js';
+import { threadId, threadTimeNs } from '../../dist/base/workers/thread-time.js';
 import { startServer } from '../../dist/server/server.js';
 
 const home = process.argv[2];

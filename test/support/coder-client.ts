@@ -7,10 +7,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
-import { createDoor, type DoorOptions } from '../../src/server/door.ts';
-import { Router, type Route } from '../../src/server/router.ts';
+import { createDoor, type DoorOptions } from '../../src/server/http/door.ts';
+import { Router, type Route } from '../../src/server/http/router.ts';
 import { startServer, type RunningServer, type ServerOptions } from '../../src/server/server.ts';
-import { Tokens } from '../../src/server/tokens.ts';
+import { Tokens } from '../../src/server/http/tokens.ts';
 import { onCleanup, stopKeeper } from './hosts.ts';
 
 export const PREFIX = '/api/v0/processes';
@@ -83,7 +83,6 @@ export async function openDoor(
       hosts,
       origins: new Set(),
       bearer: (token) => (token === 'full' ? { tokenId: 'admin', owner: '*' } : undefined),
-      openToAll: false,
     },
     kind: 'tcp',
     maxBodyBytes: 1024 * 1024,

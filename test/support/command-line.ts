@@ -106,7 +106,8 @@ export class Place {
    * so that every control character there is one that should not be.
    */
   async onTerminal(...args: string[]): Promise<{ code: number | null; shown: string }> {
-    const inner = ['--', process.execPath, main, ...args, '--home', this.home];
+    const [command = '', ...rest] = args;
+    const inner = ['--', process.execPath, main, command, '--home', this.home, ...rest];
     const plain = { ...this.env, NO_COLOR: '1' };
     const { code, stdout } = await new Running(['run', '--pty', ...inner], { env: plain }).ended;
     return { code, shown: stdout };

@@ -1,12 +1,15 @@
 // Hosts for tests: the same suite over a host in this program and over a keeper of its own. Whatever a test starts is
 // ended, and its folder removed, when the test is over.
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe } from 'vitest';
+import { errnoOf } from '../../src/base/disk.ts';
 import { Host, type HostOptions } from '../../src/host/host.ts';
+import { commandOf } from '../../src/system/proc-table.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import type { KeeperLink } from '../../src/keeper/link.ts';
 import type { HostApi, Met, Page } from '../../src/protocol/host-api.ts';
@@ -30,6 +33,27 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'));
   onCleanup(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** Holds a command until it is opened. */
+export function gate(): { wait: string; open: () => void } {
+  const path = join(temporaryFolder(), 'fifo');
+  return {
+    wait: `mkfifo ${path} 2>/dev/null; read _ < ${path}`,
+    open: () => writeFileSync(path, 'go\n'),
+  };
+}
+
+/** Takes the last byte of a disk. */
+export function fillUp(folder: string): void {
+  const filler = openSync(join(folder, 'filler'), 'a');
+  try {
+    for (;;) writeSync(filler, Buffer.alloc(4096));
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOSPC') throw error;
+  } finally {
+    closeSync(filler);
+  }
 }
 
 export function program(name: string): string {
@@ -73,6 +97,26 @@ export async function stopKeeper(home: string): Promise<void> {
     return;
   }
   await link.stop();
+}
+
+/**
+ * Starts a process that ends and leaves somebody who has made a session and emptied the environment: nobody knows whose it is.
+ * The answer is its pid and that of a child of it.
+ */
+export async function leaveStray(host: HostApi, prefix = ['env', '-i']): Promise<number[]> {
+  const stray = `sleep 1000 3>&- & echo $$ $! ready >&3; exec 3>&-; wait`;
+  const script = `${prefix.join(' ')} setsid sh -c '${stray}' 3>&1 >/dev/null 2>&1 </dev/null & read line`;
+  const id = await startProcess(host, { command: script, stdin: 'pipe' });
+  const { line = '' } = await waitFor(host, id, { kind: 'text', text: 'ready' });
+  await host.write(OWNER, { id, data: Buffer.from('\n') });
+  await waitFor(host, id, { kind: 'settled' });
+  const pids = line.split(' ').slice(0, 2).map(Number);
+  // Whatever happens: the number of one that has ended may be another's.
+  for (const pid of pids)
+    onCleanup(() => {
+      if (commandOf(pid).includes('sleep 1000')) spawnSync('kill', ['-KILL', String(pid)]);
+    });
+  return pids;
 }
 
 type Make = (options?: MakeOptions) => Promise<HostApi>;

@@ -1,14 +1,14 @@
 // Making journals for tests, and reading them back whole.
 
-import { BufferPool } from '../../src/base/buffer-pool.ts';
+import { BufferPool } from '../../src/base/bytes/buffer-pool.ts';
 import { systemClock, type Clock } from '../../src/base/clock.ts';
 import type { Disk } from '../../src/base/disk.ts';
-import { EndedJournal } from '../../src/journal/ended-journal.ts';
-import { Journal, type JournalLimits } from '../../src/journal/journal.ts';
-import { DiskUsage } from '../../src/journal/disk-usage.ts';
-import { readPage, type Readable } from '../../src/journal/reader.ts';
-import { openJournal, type FoundJournal } from '../../src/journal/recovery.ts';
-import { parseSegmentName, type Segment } from '../../src/journal/segment.ts';
+import { EndedJournal } from '../../src/journal/read/ended-journal.ts';
+import { Journal, type JournalLimits } from '../../src/journal/write/journal.ts';
+import { DiskUsage } from '../../src/journal/write/disk-usage.ts';
+import { readPage, type Readable } from '../../src/journal/read/reader.ts';
+import { openJournal, type FoundJournal } from '../../src/journal/read/recovery.ts';
+import { parseSegmentName, type Segment } from '../../src/journal/read/segment.ts';
 import type { ProcessEvent } from '../../src/protocol/event.ts';
 import type { Missed } from '../../src/protocol/host-api.ts';
 import { decodeRecords } from '../../src/protocol/record.ts';

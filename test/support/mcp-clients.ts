@@ -86,6 +86,6 @@ async function connected(
 
 /** Ends the server of a home, which belongs to nobody. */
 export async function endServer(home: string): Promise<void> {
-  const { endServer: end } = await import('../../src/cli/local-server.ts');
+  const { endServer: end } = await import('../../src/cli/local/server.ts');
   await end(home);
 }

@@ -23,7 +23,7 @@ export class MemoryDisk implements Disk {
     return this.openRead(path);
   }
 
-  async createSoon(path: string): Promise<number> {
+  async createAsync(path: string): Promise<number> {
     return this.create(path);
   }
 
@@ -39,7 +39,7 @@ export class MemoryDisk implements Disk {
     this.files.set(to, file);
   }
 
-  async renameSoon(from: string, to: string): Promise<void> {
+  async renameAsync(from: string, to: string): Promise<void> {
     this.rename(from, to);
   }
 
@@ -110,7 +110,7 @@ export class MemoryDisk implements Disk {
     this.files.delete(path);
   }
 
-  removeSoon(path: string): void {
+  removeInBackground(path: string): void {
     this.remove(path);
   }
 

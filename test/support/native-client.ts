@@ -1,9 +1,9 @@
 // A caller of the native dialect for tests. Every JSON answer it gets is held against the OpenAPI document.
 
 import { Agent, request, type IncomingMessage, type RequestOptions } from 'node:http';
-import { openApi } from '../../src/server/openapi.ts';
+import { openApi } from '../../src/server/native/openapi.ts';
 import type { ProcessInfo } from '../../src/protocol/process.ts';
-import type { NativeEvent } from '../../src/server/native-events.ts';
+import type { NativeEvent } from '../../src/server/native/events.ts';
 import type { Served } from './coder-client.ts';
 import { faults, type Schema } from './json-schema.ts';
 

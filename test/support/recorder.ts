@@ -5,11 +5,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Stream } from '../../src/protocol/event.ts';
 import type { LaunchPlan } from '../../src/protocol/process.ts';
-import type { Child, ChildListener, ExitStatus } from '../../src/host/child.ts';
-import { type ChildTools, createReadBuffer } from '../../src/host/descriptor.ts';
-import { loadPosix, type Posix, posixProblem } from '../../src/host/posix.ts';
-import { Readiness } from '../../src/host/readiness.ts';
-import { Reaper } from '../../src/host/reaper.ts';
+import type { Child, ChildListener, ExitStatus } from '../../src/host/child/child.ts';
+import { type ChildTools, createReadBuffer } from '../../src/host/child/descriptor.ts';
+import { loadPosix, type Posix, posixProblem } from '../../src/system/posix.ts';
+import { Poller } from '../../src/host/child/poller.ts';
+import { Reaper, type ReaperOptions } from '../../src/host/child/reaper.ts';
 
 export class Recorder implements ChildListener {
   readonly chunks: { readonly stream: Stream; readonly bytes: Buffer }[] = [];
@@ -89,14 +89,12 @@ export class Nursery {
   readonly tools: ChildTools;
   readonly #started: Child[] = [];
 
-  constructor(
-    options: { readonly adopts?: boolean; readonly onOrphan?: (pid: number) => void } = {},
-  ) {
+  constructor(options: Pick<Partial<ReaperOptions>, 'adopts' | 'onOrphan' | 'onReaped'> = {}) {
     this.reaper = new Reaper({ posix: this.posix, adopts: false, ...options });
     this.tools = {
       posix: this.posix,
       reaper: this.reaper,
-      readiness: new Readiness(this.posix),
+      poller: new Poller(this.posix),
       readBuffer: createReadBuffer(),
     };
   }
@@ -116,7 +114,7 @@ export class Nursery {
     }
     await turnsUntil(() => this.reaper.pids().length === 0);
     this.reaper.close();
-    this.tools.readiness.close();
+    this.tools.poller.close();
   }
 }
 

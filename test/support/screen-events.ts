@@ -1,7 +1,7 @@
 // A journal for screens: events made from bytes and sizes, and a source that reads them back.
 
 import type { ProcessEvent } from '../../src/protocol/event.ts';
-import type { EventSource } from '../../src/screen/replica.ts';
+import type { EventSource } from '../../src/screen/emulator/replica.ts';
 
 export type Printed = string | Uint8Array | { readonly cols: number; readonly rows: number };
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 
 /** One turn of the model: a tool to call, or the last word. */
 type Turn =
-  | { readonly tool: string; readonly args: unknown }
+  | { readonly tool: string; readonly args: unknown; readonly namespace?: string }
   | { readonly custom: string; readonly input: string }
   | { readonly say: string };
 
@@ -96,6 +96,7 @@ function itemOf(turn: Turn, number: number): unknown {
     return {
       type: 'function_call',
       name: turn.tool,
+      ...(turn.namespace !== undefined && { namespace: turn.namespace }),
       arguments: JSON.stringify(turn.args),
       call_id,
     };

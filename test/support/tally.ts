@@ -10,6 +10,8 @@ const SPARE_MS = 120_000;
 export default class Tally implements Reporter {
   /** By file: a test's own time limit needs the thread that it is to end, so this one is kept outside. */
   private readonly limits = new Map<TestModule, NodeJS.Timeout>();
+  /** The runner tells of a file's end before it has told of the last of many quick tests. */
+  private readonly ended = new Set<TestModule>();
 
   onTestModuleCollected(module: TestModule): void {
     this.heard(module);
@@ -20,6 +22,7 @@ export default class Tally implements Reporter {
   }
 
   onTestModuleEnd(module: TestModule): void {
+    this.ended.add(module);
     clearTimeout(this.limits.get(module));
     this.limits.delete(module);
   }
@@ -40,6 +43,7 @@ export default class Tally implements Reporter {
   }
 
   private heard(module: TestModule): void {
+    if (this.ended.has(module)) return;
     clearTimeout(this.limits.get(module));
     const times = [...module.children.allTests()].map((test) => test.options.timeout ?? 0);
     const silentMs = Math.max(0, ...times) + SPARE_MS;

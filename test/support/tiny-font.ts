@@ -33,6 +33,8 @@ export function tinyFont(font: TinyFont): Buffer {
     head: words(54, { 18: UNITS_PER_EM }),
     hhea: words(36, { 4: 800, 6: 0x10000 - 200, 34: 1 }),
     hmtx: words(4, { 0: UNITS_PER_EM }),
+    maxp: words(32, { 0: 1, 4: font.glyphs.length + 1 }),
+    'OS/2': words(78, {}),
   };
   const names = Object.keys(tables);
   let at = 12 + names.length * 16;

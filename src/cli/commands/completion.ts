@@ -1,37 +1,60 @@
 // `holdfast completion`
 
-import type { Command } from '../command.ts';
+import { listAll } from '../../protocol/list-all.ts';
+import type { Caller } from '../caller.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import { completionScripts, withCommonOptions, type Completable } from '../completion-scripts.ts';
+
+const shells = Object.keys(completionScripts);
 
 export const command: Command = {
   name: 'completion',
-  usage: 'bash|zsh|fish',
-  summary: 'Print what a shell needs to complete commands and ids.',
+  usage: shells.join('|'),
+  summary: 'Print shell completions for commands, options, names and ids.',
+  takes: shells,
   options: {},
-  notes: ['bash: eval "$(holdfast completion bash)"   fish: holdfast completion fish | source'],
-  async run({ words }) {
-    const [shell = ''] = words.exactly(1, 1);
-    const { commands } = await import('../commands.ts');
-    const script = scripts[shell]?.([...commands.keys()].join(' '));
-    if (script === undefined) throw words.wrong(`"${shell}" is not bash, zsh or fish`);
-    return { result: { shell, script }, lines: script.split('\n') };
+  notes: [
+    'bash, in ~/.bashrc:  eval "$(holdfast completion bash)"',
+    'zsh, in ~/.zshrc:    eval "$(holdfast completion zsh)"',
+    'fish:                holdfast completion fish | source',
+    'Completion asks a running keeper for names and ids; it never starts one.',
+  ],
+  read({ words, caller }) {
+    const [what = ''] = words.expect(shells.join(', '));
+    // What the scripts ask.
+    if (what === 'processes') return async () => processes(caller);
+    const script = Object.hasOwn(completionScripts, what) ? completionScripts[what] : undefined;
+    if (!script) throw words.wrong(`"${what}" is not one of ${shells.join(', ')}`);
+    return async () => {
+      const text = script(await completables());
+      return { result: { shell: what, script: text }, lines: text.split('\n') };
+    };
   },
 };
 
-const IDS = 'holdfast ps --all 2>/dev/null | cut -f1';
+async function completables(): Promise<Completable[]> {
+  const { commands } = await import('../commands.ts');
+  const { ttyCommands } = await import('../tty/main.ts');
+  const own = await Promise.all(Array.from(commands.values(), (load) => load()));
+  const names = own.map((module) => module.command.name);
+  const terminal = (await ttyCommands()).map(({ name, summary, usage, flags }) => ({
+    name: `tty ${name}`,
+    summary,
+    options: flags,
+    ...(usage.startsWith('ID') && { takes: 'processes' as const }),
+  }));
+  return [...own.map((module) => withCommonOptions(module.command)), ...terminal].map((each) =>
+    each.name === 'help' ? { ...each, takes: names } : each,
+  );
+}
 
-const scripts: Readonly<Record<string, (names: string) => string>> = {
-  bash: (names) => `_holdfast() {
-  local word="\${COMP_WORDS[COMP_CWORD]}"
-  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${names}" -- "$word"))
-  else COMPREPLY=($(compgen -W "$(${IDS})" -- "$word")); fi
+/** Shells expand what they complete, so a name that could be more than a word to them is left out; its id is there. */
+const PLAIN_NAME = /^[\w.@:+][\w.@:+-]*$/;
+
+async function processes(caller: Caller): Promise<Answer> {
+  const host = await caller.running();
+  const every = host ? await listAll((page) => host.list(caller.sees, page)) : [];
+  const names = every.map(({ name = '' }) => name).filter((name) => PLAIN_NAME.test(name));
+  const lines = [...new Set(names), ...every.map(({ id }) => id)];
+  return { result: { words: lines }, lines };
 }
-complete -F _holdfast holdfast`,
-  zsh: (names) => `#compdef holdfast
-_holdfast() {
-  if (( CURRENT == 2 )); then compadd ${names}
-  else compadd $(${IDS}); fi
-}
-compdef _holdfast holdfast`,
-  fish: (names) => `complete -c holdfast -f -n __fish_use_subcommand -a "${names}"
-complete -c holdfast -f -n "not __fish_use_subcommand" -a "(${IDS})"`,
-};

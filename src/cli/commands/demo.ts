@@ -3,28 +3,32 @@
 import { relative } from 'node:path';
 import { VERSION } from '../../base/version.ts';
 import type { Caller } from '../caller.ts';
-import type { Answer, Command } from '../command.ts';
-import type { Output } from '../output.ts';
-import { outcomeWords } from '../outcome.ts';
-import { formatDuration, plural } from '../units.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import type { Output } from '../output/output.ts';
+import { outcomeWords } from '../output/outcome.ts';
+import { formatDuration, plural } from '../arguments/units.ts';
 
 export const command: Command = {
   name: 'demo',
   usage: '',
-  summary: 'A short tour: start, wait, read, and end a process that does not want to end.',
+  summary: 'Show a short tour: start, wait, read, and stop a process that ignores SIGTERM.',
   options: {},
-  async run({ words, caller, out }): Promise<Answer> {
-    words.exactly(0, 0);
-    const say = new Narrator(out);
-    const host = await caller.host();
-    await say.line(`Holdfast ${VERSION} starts processes and keeps them.`);
-    await say.part('A keeper runs in the background');
-    await say.line(`Its pid is ${host.keeper.pid}, and all it keeps is under ${caller.home}.`);
-    await say.line('It outlives this command, and leaves by itself when there is nothing to keep.');
-    const first = await startAndWait(caller, say);
-    const second = await endEscapee(caller, say);
-    await suggest(caller, say, first.id);
-    return { result: { keeper: host.keeper.pid, processes: [first, second] } };
+  read({ words, caller, out }) {
+    words.expect();
+    return async (): Promise<Answer> => {
+      const say = new Narrator(out);
+      const host = await caller.host();
+      await say.line(
+        `Holdfast ${VERSION} starts processes and stores their output and exit codes.`,
+      );
+      await say.part('A keeper runs in the background');
+      await say.line(`Its pid is ${host.keeper.pid}. It stores everything under ${caller.home}.`);
+      await say.line('It outlives this command, and exits by itself when it has no processes.');
+      const first = await startAndWait(caller, say);
+      const second = await endEscapee(caller, say);
+      await suggest(caller, say, first.id);
+      return { result: { keeper: host.keeper.pid, processes: [first, second] } };
+    };
   },
 };
 
@@ -36,19 +40,19 @@ async function startAndWait(
   say: Narrator,
 ): Promise<{ id: string; outcome: unknown }> {
   const host = await caller.host();
-  await say.part('Start a process and wait for it, without asking again and again');
+  await say.part('Start a process and wait for it, without polling');
   const { process } = await host.start(caller.name, { command: STEPS, name: 'demo' });
   const { id, owner } = process;
-  await say.line(`Started ${id.slice(0, 8)}: three steps, of which the last one fails.`);
+  await say.line(`Started ${id.slice(0, 8)}: three steps; the last one fails.`);
   const began = performance.now();
   const since = (): string => formatDuration(performance.now() - began);
   const ready = await host.wait(owner, { waits: [{ id, for: [{ kind: 'text', text: 'ready' }] }] });
-  await say.line(`After ${since()} it printed what was waited for:  ${ready.met[0]?.line ?? ''}`);
+  await say.line(`After ${since()} it printed the expected text:  ${ready.met[0]?.line ?? ''}`);
   const exit = await host.wait(owner, { waits: [{ id, for: [{ kind: 'closed' }] }] });
   const outcome = exit.met[0]?.process.outcome;
-  await say.line(`After ${since()} it ended:  ${outcome ? outcomeWords(outcome) : 'unknown'}`);
+  await say.line(`After ${since()} it exited:  ${outcome ? outcomeWords(outcome) : 'unknown'}`);
   const { text } = await host.text(owner, { id });
-  await say.line('All it printed is kept, stdout and stderr in their true order:');
+  await say.line('All its output is stored, stdout and stderr in their true order:');
   for (const line of text.trimEnd().split('\n')) await say.line(`  | ${line}`);
   return { id, outcome };
 }
@@ -61,7 +65,7 @@ async function endEscapee(
   say: Narrator,
 ): Promise<{ id: string; outcome: unknown }> {
   const host = await caller.host();
-  await say.part('End a process that ignores TERM and whose child has run away');
+  await say.part('Stop a process that ignores SIGTERM and whose child left its group');
   const { process } = await host.start(caller.name, { command: RUNAWAY, name: 'demo' });
   const { id, owner } = process;
   const waits = [{ id, for: [{ kind: 'pattern' as const, pattern: 'runaway (\\d+)' }] }];

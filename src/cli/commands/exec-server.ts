@@ -1,9 +1,8 @@
 // `holdfast exec-server`
 
-import type { Command } from '../command.ts';
-import type { Words } from '../words.ts';
+import type { Command } from '../arguments/command.ts';
+import type { Words } from '../arguments/words.ts';
 import type { WsAuthOptions } from '../../server/codex/ws-auth.ts';
-import { HoldfastError } from '../../protocol/errors.ts';
 
 const AUTH_KINDS = ['none', 'capability-token', 'signed-bearer-token'] as const;
 
@@ -20,20 +19,25 @@ export const command: Command = {
     'ws-auth': {
       type: 'string',
       value: 'KIND',
-      about: 'capability-token, signed-bearer-token or none; without it a token of its own',
+      completes: AUTH_KINDS,
+      about: 'capability-token, signed-bearer-token or none (default: a token in its address)',
     },
-    'ws-token-file': { type: 'string', value: 'FILE', about: 'holds the capability token' },
-    'ws-token-sha256': { type: 'string', value: 'HEX', about: 'sum of the capability token' },
-    'ws-shared-secret-file': { type: 'string', value: 'FILE', about: 'secret of signed tokens' },
-    'ws-issuer': { type: 'string', value: 'NAME', about: 'who must have issued a signed token' },
-    'ws-audience': { type: 'string', value: 'NAME', about: 'whom a signed token must be for' },
+    'ws-token-file': { type: 'string', value: 'FILE', about: 'file with the capability token' },
+    'ws-token-sha256': { type: 'string', value: 'HEX', about: 'SHA-256 of the capability token' },
+    'ws-shared-secret-file': {
+      type: 'string',
+      value: 'FILE',
+      about: 'file with the secret of signed tokens',
+    },
+    'ws-issuer': { type: 'string', value: 'NAME', about: 'required issuer of signed tokens' },
+    'ws-audience': { type: 'string', value: 'NAME', about: 'required audience of signed tokens' },
     'ws-max-clock-skew-seconds': { type: 'string', value: 'N', about: 'default 30' },
     'concurrent-requests': {
       type: 'string',
       value: 'N',
-      about: '1: strictly one after the other; otherwise requests never wait for each other',
+      about: '1: handle requests one after the other (default: concurrently)',
     },
-    'exit-on-stdin-close': { type: 'boolean', about: 'end when stdin ends' },
+    'exit-on-stdin-close': { type: 'boolean', about: 'exit when stdin is closed' },
     'detach-time': {
       type: 'string',
       value: '30m',
@@ -41,53 +45,54 @@ export const command: Command = {
     },
     'allow-remote': {
       type: 'boolean',
-      about: 'bind to an address that others can reach; put TLS in front of it',
+      about: 'allow an address that other machines can reach; put TLS in front of it',
     },
   },
   notes: [
-    'Prints its address as its only line, with its own token in it unless --ws-auth says otherwise:',
-    '  CODEX_EXEC_SERVER_URL=that codex exec "..."',
-    'Sessions live in the keeper: a server that is killed and started again goes on with them.',
+    'Prints its address on one line, with a token in it unless --ws-auth is given:',
+    '  CODEX_EXEC_SERVER_URL=ADDRESS codex exec "..."',
+    'Sessions live in the keeper: they survive a server that is killed and started again.',
   ],
-  async run({ words, caller, out }) {
-    words.exactly(0, 0);
+  read({ words, caller, out }) {
+    words.expect();
     const listen = words.text('listen') ?? 'ws://127.0.0.1:0';
-    const { listenExecServer, speakExecServer } = await import('../../server/codex/exec-server.ts');
     const options = {
       home: caller.home,
       env: caller.env,
-      cwd: process.cwd(),
+      keeperArgs: caller.keeperArgs,
+      cwd: caller.cwd,
       report: (message: string) => void out.note(message),
       detachMs: words.durationMs('detach-time'),
       serial: words.count('concurrent-requests') === 1,
     };
-    if (listen === 'stdio') {
-      await speakExecServer(options, process.stdin, process.stdout);
-      return { result: undefined, said: true };
-    }
-    const server = await listenExecServer({
+    const served = {
       ...options,
       listen,
       auth: authOf(words),
       allowRemote: words.flag('allow-remote'),
-    });
-    await out.line(server.url);
-    await told(words.flag('exit-on-stdin-close'));
-    await server.close();
-    return { result: undefined, said: true };
+    };
+    const endsWithStdin = words.flag('exit-on-stdin-close');
+    return async () => {
+      const { listenExecServer, speakExecServer } =
+        await import('../../server/codex/exec-server.ts');
+      if (listen === 'stdio') {
+        await speakExecServer(options, process.stdin, process.stdout);
+        return { result: undefined, said: true };
+      }
+      const { goAhead } = await import('../../system/priority.ts');
+      const server = await listenExecServer(served);
+      goAhead();
+      await out.line(server.url);
+      await waitForEnd(endsWithStdin);
+      await server.close();
+      return { result: undefined, said: true };
+    };
   },
 };
 
 function authOf(words: Words): WsAuthOptions {
-  const kind = words.text('ws-auth') ?? 'own';
-  const known = [...AUTH_KINDS, 'own' as const].find((each) => each === kind);
-  if (!known)
-    throw new HoldfastError(
-      'invalid_input',
-      `exec-server: --ws-auth is ${AUTH_KINDS.join(', ')}, not "${kind}".`,
-    );
   return {
-    kind: known,
+    kind: words.choice('ws-auth', AUTH_KINDS) ?? 'own',
     tokenFile: words.text('ws-token-file'),
     tokenSha256: words.text('ws-token-sha256'),
     sharedSecretFile: words.text('ws-shared-secret-file'),
@@ -97,7 +102,7 @@ function authOf(words: Words): WsAuthOptions {
   };
 }
 
-function told(stdinToo: boolean): Promise<void> {
+function waitForEnd(stdinToo: boolean): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve());
     process.on('SIGHUP', () => undefined);

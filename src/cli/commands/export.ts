@@ -7,52 +7,64 @@ import { errors, HoldfastError } from '../../protocol/errors.ts';
 import { streams, type ProcessEvent } from '../../protocol/event.ts';
 import type { Missed } from '../../protocol/host-api.ts';
 import { isError, type Caller } from '../caller.ts';
-import type { Answer, Command } from '../command.ts';
-import { follow, gapWords, missedReason } from '../follow.ts';
-import type { Output } from '../output.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import { follow, gapWords, missedReason } from '../log/follow.ts';
+import type { Output } from '../output/output.ts';
 
 export const command: Command = {
   name: 'export',
   usage: 'ID [FILE] [--stream NAME] [--force]',
-  summary: 'Write the exact bytes that a process printed to a file or to stdout.',
+  summary: 'Write the exact output bytes of a process to a file or to stdout.',
+  takes: 'processes',
   options: {
-    stream: { type: 'string', value: 'NAME', about: `only this one: ${streams.join(', ')}` },
+    stream: {
+      type: 'string',
+      value: 'NAME',
+      completes: streams,
+      about: `only this stream: ${streams.join(', ')}`,
+    },
     force: { type: 'boolean', about: 'overwrite FILE' },
-    raw: { type: 'boolean', about: 'control characters go to a terminal as they are' },
+    raw: { type: 'boolean', about: 'send control characters to the terminal unchanged' },
   },
   notes: [
-    'FILE "-" is stdout. Without a running keeper it reads the journal files themselves and changes nothing,',
+    'FILE "-" is stdout. Without a running keeper it reads the journal files and changes nothing,',
     'so it also works on a copy:',
     '  holdfast export ID out.bin --home /backup/holdfast',
-    'FILE is readable by you alone. What is missing is named on stderr, and',
-    `the exit code is ${errors.journal_damaged.exit} when something is damaged.`,
+    'Only you can read FILE. Missing output is reported on stderr;',
+    `the exit code is ${errors.journal_damaged.exit} if output is damaged.`,
   ],
-  async run({ words, caller, out }): Promise<Answer> {
-    const [text = '', path] = words.exactly(1, 2);
+  read({ words, caller, out }) {
+    const [text = '', path] = words.expect('ID', '[FILE]');
     const file = path === '-' ? undefined : path;
-    const stream = words.text('stream');
-    if (stream !== undefined && !streams.some((each) => each === stream)) {
-      throw words.wrong(`--stream is one of ${streams.join(', ')}`);
-    }
+    const stream = words.choice('stream', streams);
+    const overwrite = words.flag('force');
     if (out.json && file === undefined)
       throw words.wrong('--json needs a FILE: stdout cannot carry both');
-    const source = await locate(caller, text);
-    // Only now: a wrong id leaves no empty file behind.
-    const target =
-      file === undefined ? undefined : openTarget(resolve(caller.cwd, file), words.flag('force'));
-    const bytes =
-      target === undefined ? (data: Buffer) => out.bytes('stdout', data) : writerTo(target);
-    const sink = new ExportSink({ out, bytes, stream });
-    try {
-      await source.feed(sink);
-    } finally {
-      if (target !== undefined) closeSync(target);
-    }
-    const { id, from } = source;
-    const { exported, missedBytes, damaged } = sink;
-    const result = { id, from, bytes: exported, missedBytes, ...(file !== undefined && { file }) };
-    const lines = file === undefined ? [] : [`${exported} bytes of ${id} written to ${file}`];
-    return { result, lines, exitCode: damaged ? errors.journal_damaged.exit : 0 };
+    return async (): Promise<Answer> => {
+      const source = await locate(caller, text);
+      // Only now: a wrong id leaves no empty file behind.
+      const target =
+        file === undefined ? undefined : openTarget(resolve(caller.cwd, file), overwrite);
+      const bytes =
+        target === undefined ? (data: Buffer) => out.bytes('stdout', data) : writerTo(target);
+      const sink = new ExportSink({ out, bytes, stream });
+      try {
+        await source.feed(sink);
+      } finally {
+        if (target !== undefined) closeSync(target);
+      }
+      const { id, from } = source;
+      const { exported, missedBytes, damaged } = sink;
+      const result = {
+        id,
+        from,
+        bytes: exported,
+        missedBytes,
+        ...(file !== undefined && { file }),
+      };
+      const lines = file === undefined ? [] : [`${exported} bytes of ${id} written to ${file}`];
+      return { result, lines, exitCode: damaged ? errors.journal_damaged.exit : 0 };
+    };
   },
 };
 
@@ -84,8 +96,8 @@ async function locate(caller: Caller, text: string): Promise<ExportSource> {
       },
     };
   }
-  const { findStored, storedPages } = await import('../journal-folder.ts');
-  const { id, journal } = findStored(caller.home, text);
+  const { findStored, storedPages } = await import('../log/journal-folder.ts');
+  const { id, journal } = findStored(caller.home, text, caller.name);
   return {
     id,
     from: 'files',

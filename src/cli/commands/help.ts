@@ -1,28 +1,21 @@
 // `holdfast help`
 
-import { HoldfastError } from '../../protocol/errors.ts';
-import { commonOptions, helpOf, type Answer, type Command } from '../command.ts';
-import { commands } from '../commands.ts';
-import { label } from '../terminal-text.ts';
+import { commonOptions, helpOf, type Answer, type Command } from '../arguments/command.ts';
+import { commands, findCommand } from '../commands.ts';
 
 export const command: Command = {
   name: 'help',
   usage: '[COMMAND]',
   summary: 'List the commands, or explain one.',
   options: {},
-  async run({ words }) {
-    const [name] = words.exactly(0, 1);
-    return name === undefined ? helpOfAll() : helpOfOne(name);
+  read({ words }) {
+    const [name] = words.expect('[COMMAND]');
+    return () => (name === undefined ? helpOfAll() : helpOfOne(name));
   },
 };
 
 async function helpOfOne(name: string): Promise<Answer> {
-  const load = commands.get(name);
-  if (!load)
-    throw new HoldfastError('invalid_input', `There is no command "${label(name)}".`, {
-      usage: 'holdfast help',
-    });
-  const { command: found } = await load();
+  const found = await findCommand(name);
   const { usage, summary, options } = found;
   return {
     result: { name, usage, summary, options: { ...options, ...commonOptions } },
@@ -37,11 +30,11 @@ async function helpOfAll(): Promise<Answer> {
   const lines = [
     'holdfast COMMAND [options]',
     '',
-    '  Starts processes and keeps them: every byte they print, and the truth about how they ended.',
+    '  Runs commands and terminals, and keeps all their output and exit codes.',
     '',
     ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
     '',
-    '  ID is an id, the beginning of one, or a name. Every command takes --json, --home DIR and --owner NAME.',
+    '  ID is an id, a prefix of one, or a name. Every command takes --json, --home DIR and --owner NAME.',
     '  "holdfast help COMMAND" explains one.',
   ];
   return {

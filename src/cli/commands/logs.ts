@@ -1,53 +1,107 @@
 // `holdfast logs`
 
-import type { Answer, Command } from '../command.ts';
-import { targetOf } from '../follow.ts';
-import { LineFilter } from '../line-filter.ts';
-import { Newest, readLog, type Wanted } from '../log-reading.ts';
-import { parseMoment } from '../units.ts';
-import type { Words } from '../words.ts';
+import type { ProcessInfo } from '../../protocol/process.ts';
+import { isError, type Caller } from '../caller.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import { targetOf } from '../log/follow.ts';
+import { JsonLines } from '../log/json-lines.ts';
+import { LineFilter } from '../log/line-filter.ts';
+import { Newest, readLog, type Wanted } from '../log/reading.ts';
+import { endNote, FAILED_EXIT } from '../output/outcome.ts';
+import type { Output } from '../output/output.ts';
+import { parseMoment } from '../arguments/units.ts';
+import type { Words } from '../arguments/words.ts';
 
 export const command: Command = {
   name: 'logs',
   usage: 'ID [-f] [--since 10m] [--grep PATTERN] [--tail N] [--raw]',
-  summary: 'Print what a process has printed.',
+  summary: 'Print the output of a process.',
+  takes: 'processes',
   options: {
-    follow: { type: 'boolean', short: 'f', about: 'go on until nothing can follow' },
+    follow: {
+      type: 'boolean',
+      short: 'f',
+      about: 'keep following until the process has exited and its output is closed',
+    },
     since: {
       type: 'string',
       value: '10m',
-      about: 'only what was printed since then: so long ago, or a time such as 2026-01-05T10:00Z',
+      about: 'only output since then: a duration such as 10m, or a time such as 2026-01-05T10:00Z',
     },
     grep: {
       type: 'string',
       value: 'PATTERN',
-      about: 'only lines in which this regular expression is found',
+      about: 'only lines that match this regular expression',
     },
-    'ignore-case': { type: 'boolean', short: 'i', about: 'for --grep: A is a' },
-    tail: { type: 'string', short: 'n', value: 'N', about: 'only the last N lines of all that' },
-    raw: { type: 'boolean', about: 'control characters go to a terminal as they are' },
+    'ignore-case': {
+      type: 'boolean',
+      short: 'i',
+      about: 'case-insensitive --grep',
+    },
+    tail: { type: 'string', short: 'n', value: 'N', about: 'only the last N of these lines' },
+    color: {
+      type: 'boolean',
+      about: 'show colours on a terminal (default for processes with a terminal)',
+    },
+    raw: { type: 'boolean', about: 'send control characters to the terminal unchanged' },
   },
   notes: [
-    'stdout goes to stdout and stderr to stderr. Piped, every byte is exact.',
-    'With --json: the beginning and the end as text, at most 32 KiB; with --since, --grep or --tail the newest 1 MiB.',
+    'stdout goes to stdout and stderr to stderr. A pipe gets the exact bytes.',
+    'With --json: the first and last part as text, up to 32 KiB; with --since, --grep or --tail the newest 1 MiB.',
+    'With -f and --json: one object per line, {"event":"output","stream":"stdout","text":"..."}, the last one "end".',
+    `Exit code: 0; ${FAILED_EXIT} if the keeper died while following.`,
   ],
-  async run({ words, caller, out }): Promise<Answer> {
-    const [id = ''] = words.exactly(1, 1);
+  read({ words, caller, out }) {
+    const [id = ''] = words.expect('ID');
     const wanted = wantedOf(words);
-    if (out.json && wanted.follow) throw words.wrong('--json answers at once and goes without -f');
-    const process = await caller.find(id);
-    if (!out.json) {
+    const colours = words.flag('color');
+    return async () => {
+      const process = await caller.find(id);
+      if (wanted.follow) return followLog({ caller, process, wanted, out, colours });
+      if (out.json) return { result: await textOf(caller, process, wanted) };
+      if (colours || process.streams === 'pty') out.passColours();
       await readLog({ caller, process, wanted, target: targetOf(out) });
       return { result: undefined };
-    }
-    const { tail, sinceMs, filter } = wanted;
-    if (tail === undefined && sinceMs === undefined && !filter)
-      return { result: await caller.ask((host) => host.text(process.owner, { id: process.id })) };
-    const newest = new Newest();
-    await readLog({ caller, process, wanted, target: newest });
-    return { result: { ...newest.told(), process } };
+    };
   },
 };
+
+async function textOf(caller: Caller, process: ProcessInfo, wanted: Wanted): Promise<unknown> {
+  const { tail, sinceMs, filter } = wanted;
+  const { id, owner } = process;
+  if (tail === undefined && sinceMs === undefined && !filter)
+    return caller.ask((host) => host.text(owner, { id }));
+  const newest = new Newest();
+  await readLog({ caller, process, wanted, target: newest });
+  return { ...newest.told(), process };
+}
+
+interface Following {
+  readonly caller: Caller;
+  readonly process: ProcessInfo;
+  readonly wanted: Wanted;
+  readonly out: Output;
+  readonly colours: boolean;
+}
+
+/** To its end; an end that nobody knows is told, as `run` does. */
+async function followLog({ caller, process, wanted, out, colours }: Following): Promise<Answer> {
+  const { id, owner } = process;
+  if (colours || process.streams === 'pty') out.passColours();
+  const lines = out.json ? new JsonLines(out) : undefined;
+  await readLog({ caller, process, wanted, target: lines ?? targetOf(out) });
+  const now = await caller
+    .ask((host) => host.get(owner, { id }))
+    .catch((error: unknown) => {
+      // Forgotten in the same moment: then all that can be told has been.
+      if (!isError(error, 'not_found')) throw error;
+    });
+  await lines?.end(now?.outcome);
+  const lost = now?.outcome?.kind === 'lost' && process.outcome === undefined;
+  const note = lost && now?.outcome ? endNote(now.outcome) : undefined;
+  if (note !== undefined && !out.json) await out.note(note, { style: 'red' });
+  return { result: undefined, said: true, exitCode: lost ? FAILED_EXIT : 0 };
+}
 
 function wantedOf(words: Words): Wanted {
   const tail = words.count('tail');

@@ -1,15 +1,15 @@
 // `holdfast mcp`
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { systemClock } from '../../base/clock.ts';
 import type { Api } from '../../client/api.ts';
 import type { Caller } from '../caller.ts';
-import type { Answer, Call, Command } from '../command.ts';
-import { inheritedEnvironment } from '../inherited-environment.ts';
+import type { Answer, Call, Command } from '../arguments/command.ts';
+import { inheritedEnvironment } from '../../base/inherited-environment.ts';
 import { mcpClients } from '../mcp-config.ts';
-import type { Words } from '../words.ts';
+import type { Words } from '../arguments/words.ts';
 
 /** Owns what is started when no chat is named. */
 const DEFAULT_OWNER = 'mcp';
@@ -19,77 +19,130 @@ export const command: Command = {
   usage: '[--chat ID] [--embed] [--directory DIR] | --print-config CLIENT',
   summary: 'Serve the tools for models over MCP, on stdin and stdout.',
   options: {
-    chat: { type: 'string', value: 'ID', about: 'keep the processes of this chat to itself' },
-    embed: { type: 'boolean', about: 'hold the processes itself; they end with it' },
-    directory: { type: 'string', value: 'DIR', about: 'where commands run (default: here)' },
-    'max-output': { type: 'string', value: 'BYTES', about: 'largest output in one answer (32768)' },
+    chat: { type: 'string', value: 'ID', about: 'see and start only processes of this chat' },
+    embed: { type: 'boolean', about: 'run processes inside this command; they end with it' },
+    directory: {
+      type: 'string',
+      value: 'DIR',
+      completes: 'directory',
+      about: 'working directory of commands (default: the current one)',
+    },
+    'max-output': {
+      type: 'string',
+      value: 'BYTES',
+      about: 'maximum output in one result (default 32768)',
+    },
     'max-wait': {
       type: 'string',
       value: '45s',
-      about: 'longest wait for clients that do not ask for progress',
+      about: 'maximum wait for clients that do not ask for progress',
     },
-    progress: { type: 'string', value: '5s', about: 'how often a wait tells that it goes on' },
+    cancel: {
+      type: 'string',
+      value: 'detach|interrupt',
+      completes: ['detach', 'interrupt'],
+      about: 'what a cancelled call does to its process: leave (default) or interrupt',
+    },
+    idle: {
+      type: 'string',
+      value: '12h',
+      about: 'close a terminal after this long without activity; 0: never',
+    },
+    progress: { type: 'string', value: '5s', about: 'interval of progress notifications' },
     'print-config': {
       type: 'string',
       value: 'CLIENT',
-      about: `what to paste: ${Object.keys(mcpClients).join(', ')}`,
+      completes: Object.keys(mcpClients),
+      about: `print the configuration for ${Object.keys(mcpClients).join(', ')}`,
     },
   },
   notes: [
-    'Uses the local server, which is started if it is not there, and finds it again when it was killed.',
-    'The end of stdin ends it; processes go on, except with --embed.',
+    'Uses the local server. Starts it if none is running, and reconnects if it was killed.',
+    'Exits when stdin is closed; processes keep running, except with --embed.',
   ],
-  async run(call) {
+  read(call) {
     const { words, out } = call;
-    words.exactly(0, 0);
+    words.expect();
     const client = words.text('print-config');
-    if (client !== undefined) return printConfig(client, words);
-    if (out.json) throw words.wrong('--json is for --print-config: stdout belongs to the protocol');
-    await serve(call);
-    return { result: undefined, said: true };
+    const settings = settingsOf(call);
+    if (client !== undefined) {
+      const config = printConfig(client, words);
+      return async () => config;
+    }
+    if (out.json)
+      throw words.wrong('--json works only with --print-config: stdout carries the protocol');
+    return async () => {
+      await serve(call, settings);
+      return { result: undefined, said: true };
+    };
   },
 };
 
 function printConfig(client: string, words: Words): Answer {
-  const row = mcpClients[client];
+  const row = Object.hasOwn(mcpClients, client) ? mcpClients[client] : undefined;
   if (!row) {
     const known = Object.keys(mcpClients).join(', ');
     throw words.wrong(`--print-config "${client}" is not one of ${known}`);
   }
+  const given = kept(words);
+  const fitting = words.text('max-output') === undefined ? (row.args ?? []) : [];
   const server = {
     command: process.execPath,
-    args: [process.argv[1] ?? '', 'mcp', ...kept(words)],
+    args: [process.argv[1] ?? '', 'mcp', ...fitting, ...given],
   };
   const text = row.text(server);
   return {
     result: { client, place: row.place, text, ...server },
-    lines: text.split('\n'),
+    lines: text.split('\n').map((line) => ({ text: line, printed: true })),
   };
 }
 
 /** What was said beside --print-config is meant for the server. */
 function kept(words: Words): string[] {
-  const named = ['chat', 'directory', 'max-output', 'max-wait', 'progress', 'home'].flatMap(
-    (name) => {
-      const value = words.text(name);
-      return value === undefined ? [] : [`--${name}`, value];
-    },
-  );
+  const named = [
+    'chat',
+    'directory',
+    'max-output',
+    'max-wait',
+    'cancel',
+    'idle',
+    'progress',
+    'home',
+  ].flatMap((name) => {
+    const value = words.text(name);
+    return value === undefined ? [] : [`--${name}`, value];
+  });
   return [...named, ...(words.flag('embed') ? ['--embed'] : [])];
 }
 
-async function serve({ words, caller, out }: Call): Promise<void> {
-  const [directory, maxOutputBytes, maxWaitMs, progressEveryMs] = [
-    resolve(caller.cwd, words.text('directory') ?? '.'),
-    words.count('max-output'),
-    words.durationMs('max-wait'),
-    words.durationMs('progress'),
-  ];
-  const { createMcpServer } = await import('../../tools/mcp-server.ts');
-  const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
+function settingsOf({ words, caller }: Call) {
   const chat = words.text('chat');
-  const owner = chat === undefined ? (words.text('owner') ?? DEFAULT_OWNER) : `chat:${chat}`;
-  const place = words.flag('embed') ? embedded(owner, caller) : local(owner, caller);
+  return {
+    cancel: words.choice('cancel', ['detach', 'interrupt']) ?? 'detach',
+    terminalIdleMs: words.durationMs('idle'),
+    directory: resolve(caller.cwd, words.text('directory') ?? '.'),
+    maxOutputBytes: words.count('max-output'),
+    maxWaitMs: words.durationMs('max-wait'),
+    progressEveryMs: words.durationMs('progress'),
+    chat,
+    owner: chat === undefined ? (words.text('owner') ?? DEFAULT_OWNER) : `chat:${chat}`,
+    embed: words.flag('embed'),
+  };
+}
+
+async function serve(
+  { caller, out }: Call,
+  settings: ReturnType<typeof settingsOf>,
+): Promise<void> {
+  const { cancel, terminalIdleMs, directory, maxOutputBytes, maxWaitMs } = settings;
+  const { progressEveryMs, chat, owner, embed } = settings;
+  if (process.stdin.isTTY)
+    await out.note(
+      'waiting for an MCP client on stdin; "holdfast mcp --print-config CLIENT" prints how to add it to one. Ctrl-D exits.',
+    );
+  const { createMcpServer } = await import('../../tools/mcp/server.ts');
+  const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
+  const place = embed ? embedded(owner, caller) : local(owner, caller);
   let connected: Promise<Api> | undefined;
   const connection = (): Promise<Api> => (connected ??= place.connect());
   const report = (error: unknown): void =>
@@ -106,6 +159,8 @@ async function serve({ words, caller, out }: Call): Promise<void> {
         by: owner,
         ...(chat !== undefined && { browserSession: chat }),
         ...(maxOutputBytes !== undefined && { maxOutputBytes }),
+        ...(terminalIdleMs !== undefined && { terminalIdleMs }),
+        cancelEndsProcess: cancel === 'interrupt',
         ...(progressEveryMs !== undefined && { progressEveryMs }),
         maxWaitMs,
         report,
@@ -115,12 +170,12 @@ async function serve({ words, caller, out }: Call): Promise<void> {
   await over();
   await handle.close();
   await (await connected?.catch(() => undefined))?.close();
-  place.forget();
+  await place.forget();
 }
 
 interface Place {
   connect(): Promise<Api>;
-  forget(): void;
+  forget(): Promise<void>;
 }
 
 function local(owner: string, { home, env }: Caller): Place {
@@ -129,7 +184,7 @@ function local(owner: string, { home, env }: Caller): Place {
       const { connect } = await import('../../client/connect.ts');
       return (await connect({ home, env, owner })).api;
     },
-    forget: () => undefined,
+    forget: () => Promise.resolve(),
   };
 }
 
@@ -138,24 +193,10 @@ function embedded(owner: string, { env, cwd }: Caller): Place {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-mcp-'));
   return {
     connect: async () => {
-      const { Host } = await import('../../host/host.ts');
-      const { nearApi } = await import('../../client/near-api.ts');
-      const { nearTerminals } = await import('../../server/terminals/near-terminals.ts');
-      const { Terminals } = await import('../../server/terminals/terminals.ts');
-      const surroundings = { env, cwd, home: homedir() };
-      const host = await Host.open({ folder, surroundings });
-      const terminals = new Terminals(host, systemClock, folder);
-      const shell = env['SHELL'] || '/bin/sh';
-      return {
-        ...nearApi(host, owner),
-        terminals: nearTerminals({ host, terminals, clock: systemClock, shell }, owner),
-        close: async () => {
-          await terminals.close();
-          await host.close();
-        },
-      };
+      const { embeddedApi } = await import('../../server/embedded-api.ts');
+      return embeddedApi({ folder, env, cwd, owner });
     },
-    forget: () => rmSync(folder, { recursive: true, force: true }),
+    forget: () => rm(folder, { recursive: true, force: true }),
   };
 }
 

@@ -1,39 +1,81 @@
 // `holdfast ps`
 
-import type { ProcessInfo } from '../../protocol/process.ts';
-import type { Command, StyledLine } from '../command.ts';
-import type { Style } from '../output.ts';
-import { outcomeWords, stateWords } from '../outcome.ts';
-import { alignedRows, cut, tabbedRow } from '../table.ts';
-import { formatAge, formatBytes, plural } from '../units.ts';
+import { listAll } from '../../protocol/list-all.ts';
+import type { ProcessInfo, ProcessState } from '../../protocol/process.ts';
+import type { Command } from '../arguments/command.ts';
+import type { Style, StyledLine } from '../output/output.ts';
+import { outcomeWords, stateWords } from '../output/outcome.ts';
+import { alignedRows, cut, tabbedRow } from '../output/table.ts';
+import { quote } from '../output/terminal-text.ts';
+import { formatAge, formatBytes, plural } from '../arguments/units.ts';
+
+const states = ['running', 'exited', 'closed', 'lost'] as const satisfies readonly ProcessState[];
 
 export const command: Command = {
   name: 'ps',
-  usage: '[--all]',
-  summary: 'List the processes that are alive; with --all the ended ones too.',
+  usage: '[--all] [--state STATE] [--name TEXT] [-n N]',
+  summary: 'List running processes; with --all exited ones too.',
   options: {
-    all: { type: 'boolean', short: 'a', about: 'ended processes as well' },
+    all: { type: 'boolean', short: 'a', about: 'include exited processes' },
+    state: {
+      type: 'string',
+      value: 'STATE',
+      completes: states,
+      about: `only processes that are ${states.join(', ')}`,
+    },
+    name: { type: 'string', value: 'TEXT', about: 'only processes with TEXT in their name' },
+    last: { type: 'string', short: 'n', value: 'N', about: 'only the newest N' },
     quiet: { type: 'boolean', short: 'q', about: 'ids only' },
   },
   notes: [
     'On a terminal: columns, newest first. Piped: one line each, separated by tabs:',
     'id, state, outcome, started (ISO 8601), bytes, owner, name, command.',
   ],
-  async run({ words, caller, out }) {
-    words.exactly(0, 0);
-    const host = await caller.hostIfUsed();
-    const every = host ? (await host.list(caller.sees, {})).processes : [];
-    const shown = words.flag('all') ? every : every.filter(isLive);
-    const ended = every.length - shown.length;
-    const result = { processes: shown, total: every.length };
-    if (words.flag('quiet')) return { result, lines: shown.map(({ id }) => id) };
-    if (out.columns === undefined) return { result, lines: shown.map(plainRow) };
-    const lines = shown.length > 0 ? table(shown, every, out.columns) : ['No process is running.'];
-    const more =
-      ended > 0 ? [`${plural(ended, 'process', 'processes')} ended; "ps --all" lists them.`] : [];
-    return { result, lines: [...lines, ...more] };
+  read({ words, caller, out }) {
+    words.expect();
+    const state = words.choice('state', states);
+    const all = words.flag('all') || state !== undefined;
+    const name = words.text('name');
+    const most = words.count('last') ?? Infinity;
+    const quiet = words.flag('quiet');
+    return async () => {
+      const host = await caller.hostIfUsed();
+      const every = host ? await listAll((page) => host.list(caller.sees, page)) : [];
+      const wanted = every.filter(
+        (process) =>
+          (all || isLive(process)) &&
+          (state === undefined || process.state === state) &&
+          (name === undefined || process.name?.includes(name) === true),
+      );
+      const shown = wanted.slice(0, most);
+      const result = { processes: shown, total: every.length };
+      if (quiet) return { result, lines: shown.map(({ id }) => id) };
+      if (out.columns === undefined) return { result, lines: shown.map(plainRow) };
+      const lines = shown.length > 0 ? table(shown, every, out.columns) : [none(state, name)];
+      return { result, lines: [...lines, ...more(every, wanted, shown)] };
+    };
   },
 };
+
+function none(state: string | undefined, name: string | undefined): string {
+  return state === undefined && name === undefined
+    ? 'No process is running.'
+    : 'No process matches.';
+}
+
+/** What is not shown. */
+function more(
+  every: readonly ProcessInfo[],
+  wanted: readonly ProcessInfo[],
+  shown: readonly ProcessInfo[],
+): string[] {
+  const cutOff = wanted.length - shown.length;
+  if (cutOff > 0) return [`${plural(cutOff, 'more', 'more')}, older ones.`];
+  const ended = every.filter((process) => !isLive(process) && !wanted.includes(process)).length;
+  return ended > 0
+    ? [`${plural(ended, 'process', 'processes')} ended; "ps --all" lists them.`]
+    : [];
+}
 
 /** Something of it may still print or run. */
 function isLive({ state, settled }: ProcessInfo): boolean {
@@ -63,16 +105,30 @@ function table(
   const now = Date.now();
   const length = shortestUnique(every.map(({ id }) => id));
   const named = shown.some(({ name }) => name !== undefined);
+  const leased = shown.some(({ lease }) => lease !== undefined);
+  const mixed = new Set(shown.map(({ owner }) => owner)).size > 1;
   const rows = shown.map((process) => [
     process.id.slice(0, length),
     formatAge(now - process.startedAtMs),
     process.state,
     stateWords(process),
     formatBytes(process.bytes.total),
-    ...(named ? [cut(process.name ?? '', 20)] : []),
+    ...(mixed ? [cut(quote(process.owner), 20)] : []),
+    ...(leased ? [cut(process.lease ?? '', 20)] : []),
+    ...(named ? [cut(quote(process.name ?? ''), 20)] : []),
     process.command,
   ]);
-  const heading = ['ID', 'AGE', 'STATE', 'OUTCOME', 'BYTES', ...(named ? ['NAME'] : []), 'COMMAND'];
+  const heading = [
+    'ID',
+    'AGE',
+    'STATE',
+    'OUTCOME',
+    'BYTES',
+    ...(mixed ? ['OWNER'] : []),
+    ...(leased ? ['LEASE'] : []),
+    ...(named ? ['NAME'] : []),
+    'COMMAND',
+  ];
   return alignedRows([heading, ...rows], width).map((text, index) => {
     const process = shown[index - 1];
     return { text, style: process ? styleOf(process) : 'bold' };

@@ -1,18 +1,29 @@
 // `holdfast restart`
 
-import type { Command } from '../command.ts';
-import { endServer, startServer } from '../local-server.ts';
+import type { Command } from '../arguments/command.ts';
+import { MOST_PORT } from '../arguments/words.ts';
+import { endServer, lastServer, startServer } from '../local/server.ts';
 
 export const command: Command = {
   name: 'restart',
   usage: '[--port N]',
-  summary: 'End the server and start it again. Its options stay; processes go on.',
-  options: { port: { type: 'string', value: 'N', about: 'TCP port (default: the one it had)' } },
-  async run({ words, caller }) {
-    words.exactly(0, 0);
-    const old = await endServer(caller.home);
-    const port = words.count('port') ?? (old ? Number(new URL(old.url).port) : 0);
-    const ready = await startServer(caller.home, { port, again: old?.again ?? [] }, caller.env);
-    return { result: ready, lines: [`The server (pid ${ready.pid}) serves ${ready.url}.`] };
+  summary: 'Restart the server with the same options. Processes keep running.',
+  options: {
+    port: { type: 'string', value: 'N', about: 'TCP port (default: the same as before)' },
+  },
+  read({ words, caller }) {
+    words.expect();
+    const given = words.count('port', MOST_PORT);
+    return async () => {
+      // A server cannot start without an answer from the keeper: the one that runs is not ended for nothing.
+      await (await caller.running())?.health(caller.sees, {});
+      const old = (await endServer(caller.home)) ?? (await lastServer(caller.home));
+      const port = given ?? (old ? Number(new URL(old.url).port) : 0);
+      const ready = await startServer(caller.home, { port, again: old?.again ?? [] }, caller.env);
+      return {
+        result: ready,
+        lines: [`The server (pid ${ready.pid}) serves ${ready.url} in the background.`],
+      };
+    };
   },
 };

@@ -1,23 +1,25 @@
 // `holdfast rm`
 
-import type { Command } from '../command.ts';
-import { forEach } from '../for-each.ts';
+import type { Command } from '../arguments/command.ts';
+import { forEachNamed } from '../for-each.ts';
 
 export const command: Command = {
   name: 'rm',
   usage: 'ID... [--force]',
-  summary: 'Forget processes that have ended, and all they printed.',
+  summary: 'Delete exited processes and their output.',
+  takes: 'processes',
   options: {
-    force: { type: 'boolean', short: 'f', about: 'end it first if it is alive' },
+    force: { type: 'boolean', short: 'f', about: 'stop it first if it is running' },
   },
-  async run({ words, caller }) {
-    const ids = words.exactly(1, Infinity);
+  read({ words, caller }) {
+    const ids = words.expect('ID...');
     const force = words.flag('force');
-    return forEach(ids, async (text) => {
-      const { id, owner } = await caller.find(text);
-      const host = await caller.host();
-      await host.remove(owner, { id, force });
-      return { result: { id }, line: `${id}  removed` };
-    });
+    return () =>
+      forEachNamed(ids, async (text) => {
+        const { id, owner } = await caller.find(text);
+        const host = await caller.host();
+        await host.remove(owner, { id, force });
+        return { result: { id }, line: `${id}  removed` };
+      });
   },
 };

@@ -1,119 +1,129 @@
 // `holdfast run`
 
-import { resolve } from 'node:path';
-import type { StartSpec } from '../../protocol/operations.ts';
+import type { KeeperLink } from '../../keeper/link.ts';
+import type { ErrorCode } from '../../protocol/errors.ts';
 import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
-import type { Caller } from '../caller.ts';
 import { isError } from '../caller.ts';
-import type { Answer, Call, Command } from '../command.ts';
-import { follow, passTo, targetOf } from '../follow.ts';
+import type { Answer, Call, Command } from '../arguments/command.ts';
+import { follow, passTo, targetOf } from '../log/follow.ts';
 import { forwardInput } from '../forward-input.ts';
-import { inheritedEnvironment } from '../inherited-environment.ts';
 import { Interrupts } from '../interrupts.ts';
-import { showElapsed } from '../elapsed.ts';
-import type { Output } from '../output.ts';
-import { endNote, exitCodeOf, outcomeWords, STILL_RUNNING_EXIT } from '../outcome.ts';
-import { formatDuration } from '../units.ts';
-import type { Words } from '../words.ts';
+import { showElapsed } from '../output/elapsed.ts';
+import type { Output } from '../output/output.ts';
+import {
+  endNote,
+  exitCodeOf,
+  FAILED_EXIT,
+  outcomeWords,
+  STILL_RUNNING_EXIT,
+} from '../output/outcome.ts';
+import { runOptions, runPlanOf, type RunPlan } from '../arguments/run-plan.ts';
+import { sitAt } from '../seat.ts';
+import { formatDuration } from '../arguments/units.ts';
 
 export const command: Command = {
   name: 'run',
-  usage: "[options] 'SHELL COMMAND' | [options] -- PROGRAM [ARGUMENT]...",
-  summary: 'Start a process, show what it prints, and end as it ends.',
-  options: {
-    background: { type: 'boolean', short: 'b', about: 'print the id and leave at once' },
-    name: { type: 'string', value: 'NAME', about: 'a name to find it by' },
-    cwd: { type: 'string', value: 'DIR', about: 'where it runs (default: here)' },
-    timeout: { type: 'string', value: '30s', about: 'how long to wait; it goes on afterwards' },
-    'hard-timeout': { type: 'string', value: '5m', about: 'ends the process after this long' },
-    stdin: {
-      type: 'boolean',
-      about: 'give it an input: that of this command, or with --background what "send" sends',
-    },
-    pty: { type: 'boolean', about: 'run it in a terminal' },
-    merged: { type: 'boolean', about: 'stdout and stderr as one stream, in their true order' },
-    key: { type: 'string', value: 'KEY', about: 'the same start with the same key is done once' },
-    raw: { type: 'boolean', about: 'control characters go to a terminal as they are' },
-  },
+  usage: "[options] 'SHELL COMMAND' | [options] PROGRAM ARGUMENT...",
+  summary: 'Start a process, show its output, and exit with its exit code.',
+  options: runOptions,
   notes: [
-    'One word is a command for sh; behind "--" stand a program and its arguments, taken as they are.',
-    'It has the environment and directory of this command. Ctrl-C goes to it as SIGINT; when it does not',
-    'end, the third Ctrl-C leaves it running. So do Ctrl-\\ at once and closing the terminal.',
+    'One argument is a shell command; several are a program and its arguments. Options go before the command.',
+    'After "--" even one argument is a program. The process gets the environment and directory of this command.',
+    'Ctrl-C sends SIGINT; the third Ctrl-C detaches and leaves the process running. Ctrl-\\ detaches at once, and so',
+    'does closing the terminal. If the reader of the output goes away ("| head -1") the process gets SIGTERM,',
+    'unless --keep is given.',
     'Exit code: that of the process; 128 + n for signal n; 124 when its hard timeout ended it;',
-    '125 when nobody knows how it ended; 123 when it goes on: the time to wait was over, or Ctrl-\\.',
+    '123 when it keeps running: the time to wait passed, or Ctrl-\\. Failures of Holdfast itself: 127 when the',
+    'program was not found, 126 when it cannot be executed, 125 for all others, and when the outcome is unknown.',
   ],
-  async run(call): Promise<Answer> {
-    const { words, caller, out } = call;
-    const spec = specOf(words, caller);
-    const interrupts = new Interrupts(out);
-    try {
-      const host = await caller.host();
-      const { process, attached } = await host.start(caller.name, spec);
-      if (attached && !out.json)
-        await out.note(
-          `this is the process that was started with the key "${spec.key ?? ''}" before.`,
-        );
-      if (words.flag('background')) return { result: { process, attached }, lines: [process.id] };
-      interrupts.sendTo(host, process, caller.name);
-      if (words.flag('stdin')) void forwardInput(host, process);
-      return await (out.json ? report(call, process, interrupts) : show(call, process, interrupts));
-    } finally {
-      interrupts.close();
-      // An input that is still open would keep this command alive.
-      if (words.flag('stdin')) process.stdin.destroy();
-    }
+  runsWords: true,
+  failureExit: (code: ErrorCode): number => {
+    if (code === 'program_not_found') return 127;
+    return code === 'program_not_executable' ? 126 : FAILED_EXIT;
+  },
+  read(call) {
+    const plan = runPlanOf(call);
+    return () => (plan.interactive ? sitDown(call, plan) : start(call, plan));
   },
 };
 
-function specOf(words: Words, caller: Caller): StartSpec {
-  const { behindDashes } = words;
-  const front = words.plain.slice(0, words.plain.length - (behindDashes?.length ?? 0));
-  const [first] = front;
-  if (behindDashes ? behindDashes.length === 0 || first !== undefined : front.length !== 1) {
-    throw words.wrong(
-      'give one word for the shell, in quotes, or a program and its arguments behind "--"',
-    );
+async function start(call: Call, plan: RunPlan): Promise<Answer> {
+  const { caller, out } = call;
+  const interrupts = new Interrupts(out);
+  try {
+    const host = await caller.host();
+    const { process, attached } = await host.start(caller.name, plan.spec);
+    await tellStart(call, host, { process, attached });
+    if (plan.background) return { result: { process, attached }, lines: [process.id] };
+    interrupts.sendTo(host, process, caller.name);
+    if (plan.stdin) void forwardInput(host, process);
+    const how = out.json ? report : show;
+    return await how(call, process, { ...plan, interrupts });
+  } finally {
+    interrupts.close();
+    // An input that is still open would keep this command alive.
+    if (plan.stdin) process.stdin.destroy();
   }
-  const what = behindDashes ? { argv: [...behindDashes] } : { command: first ?? '' };
-  const pty = words.flag('pty');
-  const { columns: cols, rows } = process.stdout;
-  const [name, key, hardTimeoutMs] = [
-    words.text('name'),
-    words.text('key'),
-    words.durationMs('hard-timeout'),
-  ];
-  return {
-    ...what,
-    cwd: resolve(caller.cwd, words.text('cwd') ?? '.'),
-    // The keeper's own environment is that of whoever started it first.
-    environment: { inherit: 'none' },
-    env: inheritedEnvironment(caller.env, pty),
-    streams: pty ? 'pty' : words.flag('merged') ? 'merged' : 'separate',
-    stdin: words.flag('stdin') ? 'pipe' : 'none',
-    ...(pty && process.stdout.isTTY && { size: { cols, rows } }),
-    ...(name !== undefined && { name }),
-    ...(key !== undefined && { key }),
-    ...(hardTimeoutMs !== undefined && { hardTimeoutMs }),
-  };
 }
 
+/** What may surprise later: an older start under the same key, and who else has the name. */
+async function tellStart(
+  { caller, out }: Call,
+  host: KeeperLink,
+  { process, attached }: { readonly process: ProcessInfo; readonly attached: boolean },
+): Promise<void> {
+  if (out.json) return;
+  const { id, name, key } = process;
+  if (attached)
+    await out.note(`attached to the process that was started earlier with the key "${key ?? ''}".`);
+  if (name === undefined || attached) return;
+  const { processes } = await host.list(caller.sees, { name, state: 'running', limit: 10 });
+  const others = processes.filter((other) => other.id !== id);
+  const [other] = others;
+  if (other)
+    await out.note(
+      `${others.map((each) => each.id).join(', ')} also has the name "${name}" and is running: use ids to tell them apart.`,
+    );
+}
+
+/** At a terminal of its own: as `run --pty` and `attach`. */
+async function sitDown({ caller, out }: Call, { spec }: RunPlan): Promise<Answer> {
+  const host = await caller.host();
+  const { process } = await host.start(caller.name, spec);
+  const { id, owner } = process;
+  const { detached } = await sitAt(caller, process);
+  const { outcome } = await caller.ask((link) => link.get(owner, { id }));
+  if (detached || !outcome) {
+    await out.note(leftRunning(process));
+    return { result: undefined, exitCode: STILL_RUNNING_EXIT };
+  }
+  const note = endNote(outcome);
+  if (note !== undefined) await out.note(note, { style: 'red' });
+  return { result: undefined, exitCode: exitCodeOf(outcome) };
+}
+
+function leftRunning({ id }: ProcessInfo): string {
+  return `left running: ${id}. Stop it with "holdfast stop ${id.slice(0, 8)}".`;
+}
+
+type Showing = RunPlan & { readonly interrupts: Interrupts };
+
 /** Prints while it runs. */
-async function show(
-  { words, caller, out }: Call,
-  process: ProcessInfo,
-  interrupts: Interrupts,
-): Promise<Answer> {
-  const timeoutMs = words.durationMs('timeout');
-  const { signal } = interrupts;
-  const leftRunning = `left running: ${process.id}. "holdfast stop ${process.id.slice(0, 8)}" ends it.`;
-  out.ifNobodyReads = leftRunning;
-  const watch = showElapsed(out, process);
+async function show(call: Call, process: ProcessInfo, plan: Showing): Promise<Answer> {
+  const { caller, out } = call;
+  const { timeoutMs, interrupts, colours } = plan;
+  out.ifNobodyReads = (pipeClosed) => leaveUnread(call, process, pipeClosed && !plan.keep);
+  if (colours) out.passColours();
+  const keys = 'Ctrl-C interrupts, Ctrl-\\ detaches';
+  const seat =
+    process.streams === 'pty' ? `, "holdfast attach ${process.id.slice(0, 8)}" types` : '';
+  const watch = showElapsed(out, process, keys + seat);
   try {
     const { outcome } = await follow(caller, process, {
       until: 'exit',
       paced: true,
       timeoutMs,
-      signal,
+      signal: interrupts.signal,
       ...passTo(targetOf(out)),
     });
     await out.finish();
@@ -122,16 +132,32 @@ async function show(
       return { result: undefined, exitCode: STILL_RUNNING_EXIT };
     }
     watch.stop();
+    if (out.unread) return { result: undefined };
     await tellEnd(out, outcome, watch.elapsed());
     await tellIfOpen({ caller, out }, process);
     return { result: undefined, exitCode: exitCodeOf(outcome) };
   } catch (error) {
     if (!isError(error, 'aborted')) throw error;
-    await out.note(leftRunning);
+    await out.note(leftRunning(process));
     return { result: undefined, exitCode: interrupts.detachedByKey ? STILL_RUNNING_EXIT : 130 };
   } finally {
     watch.stop();
   }
+}
+
+/** As a pipe would do to a program that writes into it; a closed terminal ends nobody. */
+async function leaveUnread(
+  { caller, out }: Call,
+  process: ProcessInfo,
+  ends: boolean,
+): Promise<void> {
+  if (!ends) return out.note(leftRunning(process));
+  const { id, owner } = process;
+  const host = await caller.host();
+  await host.signal(owner, { id, signal: 'TERM', by: caller.name });
+  await out.note(
+    `the reader of its output went away: sent SIGTERM to ${id}. Use "run --keep" to keep it running.`,
+  );
 }
 
 /** What the exit code alone does not say; a person is also told the rest, and how long it took. */
@@ -140,7 +166,7 @@ async function tellEnd(out: Output, outcome: Outcome, elapsed: string): Promise<
   const note = endNote(outcome) ?? (out.watched ? `${outcomeWords(outcome)}.` : undefined);
   if (note === undefined) return;
   const told = out.watched ? `${note.replace(/\.$/, '')} (${elapsed}).` : note;
-  await out.note(told, good ? 'dim' : 'red');
+  await out.note(told, { style: good ? 'dim' : 'red' });
 }
 
 /** `closed` follows the exit at once unless somebody else holds the output open. */
@@ -156,17 +182,16 @@ async function tellIfOpen(
   );
   if (!timedOut) return;
   await out.note(
-    `it has ended, but a descendant still holds its output open: "holdfast logs -f ${id.slice(0, 8)}" follows.`,
+    `it has exited, but a descendant holds its output open: follow it with "holdfast logs -f ${id.slice(0, 8)}".`,
   );
 }
 
 /** Waits, and answers with everything at once. */
 async function report(
-  { words, caller }: Call,
+  { caller }: Call,
   process: ProcessInfo,
-  interrupts: Interrupts,
+  { timeoutMs, interrupts }: Showing,
 ): Promise<Answer> {
-  const timeoutMs = words.durationMs('timeout');
   const { id, owner } = process;
   const params = {
     waits: [{ id, for: [{ kind: 'exit' as const }] }],

@@ -1,67 +1,81 @@
 // `holdfast search`
 
 import type { SearchHit } from '../../protocol/views.ts';
-import type { Answer, Command } from '../command.ts';
-import { gapWords } from '../follow.ts';
-import { plural } from '../units.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import { gapWords } from '../log/follow.ts';
+import type { StyledLine } from '../output/output.ts';
+import { plural } from '../arguments/units.ts';
 
 const DEFAULT_LIMIT = 100;
 
 export const command: Command = {
   name: 'search',
   usage: 'ID PATTERN [--text] [-i] [-C N] [--limit N]',
-  summary: 'Find lines in all that a process has printed.',
+  summary: 'Find lines in the output of a process.',
+  takes: 'processes',
   options: {
     text: { type: 'boolean', short: 'F', about: 'PATTERN is plain text, not a regular expression' },
-    'ignore-case': { type: 'boolean', short: 'i', about: 'upper and lower case are the same' },
+    'ignore-case': { type: 'boolean', short: 'i', about: 'case-insensitive' },
     context: {
       type: 'string',
       short: 'C',
       value: 'N',
-      about: 'N lines around each hit (at most 20)',
+      about: 'N lines of context around each match (at most 20)',
     },
     limit: {
       type: 'string',
       value: 'N',
-      about: `at most N hits (default ${DEFAULT_LIMIT}, at most 1000)`,
+      about: `at most N matches (default ${DEFAULT_LIMIT}, at most 1000)`,
     },
   },
-  notes: ['Each line is led by the byte at which it begins. Exits with 1 when there is no hit.'],
-  async run({ words, caller, out }): Promise<Answer> {
-    const [id = '', pattern = ''] = words.exactly(2, 2);
-    const context = words.count('context');
-    const limit = words.count('limit') ?? DEFAULT_LIMIT;
-    const process = await caller.find(id);
+  notes: [
+    'Each line begins with its number, or with "@" and its byte offset where earlier output is no longer kept.',
+    'Exit code 1: no match.',
+  ],
+  read({ words, caller, out }) {
+    const [id = '', pattern = ''] = words.expect('ID', 'PATTERN');
+    const context = words.count('context', 20);
+    const limit = words.count('limit', 1000) ?? DEFAULT_LIMIT;
     const kind = words.flag('text') ? 'text' : 'regex';
     const query = {
       pattern,
       kind,
       limit,
+      lineNumbers: true,
       ignoreCase: words.flag('ignore-case'),
       ...(context !== undefined && { context }),
     } as const;
-    const found = await caller.ask((host) =>
-      host.search(process.owner, { id: process.id, ...query }),
-    );
-    if (!out.json) {
-      if (found.missedBytes > 0) await out.note(gapWords(found.missedBytes, 'no longer kept'));
-      if (found.truncated)
-        await out.note(`there may be more than ${plural(limit, 'hit')}; --limit raises that.`);
-    }
-    const lines = found.hits.flatMap((hit, index) =>
-      hitLines(hit, context !== undefined && index > 0),
-    );
-    return { result: { process, ...found }, lines, exitCode: found.hits.length > 0 ? 0 : 1 };
+    return async (): Promise<Answer> => {
+      const process = await caller.find(id);
+      const found = await caller.ask((host) =>
+        host.search(process.owner, { id: process.id, ...query }),
+      );
+      if (!out.json) {
+        if (found.missedBytes > 0) await out.note(gapWords(found.missedBytes, 'no longer stored'));
+        if (found.truncated)
+          await out.note(`there may be more than ${plural(limit, 'hit')}; --limit raises that.`);
+      }
+      const lines = found.hits.flatMap((hit, index) =>
+        hitLines(hit, context !== undefined && index > 0),
+      );
+      return { result: { process, ...found }, lines, exitCode: found.hits.length > 0 ? 0 : 1 };
+    };
   },
 };
 
-function hitLines(hit: SearchHit, separate: boolean): string[] {
-  const lead = `${hit.offset}:`;
-  const around = (line: string): string => `${' '.repeat(lead.length)}${line}`;
+/** As grep does: a colon behind the number of a hit, a dash behind that of a line around it. */
+function hitLines(hit: SearchHit, separate: boolean): StyledLine[] {
+  const { lineNumber, offset, before, after } = hit;
+  const lead = lineNumber === undefined ? `@${offset}:` : `${lineNumber}:`;
+  const around = (text: string, distance: number): StyledLine => ({
+    lead: lineNumber === undefined ? ' '.repeat(lead.length) : `${lineNumber + distance}-`,
+    text,
+    printed: true,
+  });
   return [
-    ...(separate ? ['--'] : []),
-    ...hit.before.map(around),
-    lead + hit.line,
-    ...hit.after.map(around),
+    ...(separate ? [{ text: '--' }] : []),
+    ...before.map((text, index) => around(text, index - before.length)),
+    { lead, text: hit.line, printed: true, mark: hit.match },
+    ...after.map((text, index) => around(text, index + 1)),
   ];
 }

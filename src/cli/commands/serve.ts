@@ -2,16 +2,18 @@
 
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { ServerOptions } from '../../server/server.ts';
 import type { Caller } from '../caller.ts';
-import type { Command } from '../command.ts';
-import { shellWord, type Words } from '../words.ts';
+import type { Command } from '../arguments/command.ts';
+import type { Output } from '../output/output.ts';
+import { MOST_PORT, shellWord, Words } from '../arguments/words.ts';
 
 export const command: Command = {
   name: 'serve',
   usage: '[--port N] [--host ADDR] [--socket PATH|none]',
-  summary: 'Serve HTTP on loopback and on a unix socket, until it is told to end.',
+  summary: 'Serve HTTP on loopback and on a unix socket.',
   options: {
-    port: { type: 'string', value: 'N', about: 'TCP port; 0 or absent: any free one' },
+    port: { type: 'string', value: 'N', about: 'TCP port (default 0: any free port)' },
     host: { type: 'string', value: 'ADDR', about: 'IP address to bind to (default 127.0.0.1)' },
     socket: {
       type: 'string',
@@ -21,106 +23,133 @@ export const command: Command = {
     directory: {
       type: 'string',
       value: 'DIR',
-      about: 'where commands run that name no directory (default ~)',
+      completes: 'directory',
+      about: 'default directory of commands from coder, codex and MCP (default ~)',
     },
     'allow-host': {
       type: 'string',
       multiple: true,
       value: 'NAME',
-      about: 'a further name, with its port if Host carries one, under which a proxy calls it',
+      about: 'allow one more Host header (with port if sent), for a reverse proxy',
     },
     'completion-webhook': {
       type: 'string',
       value: 'URL',
-      about: 'tell this URL of every end until it has it; signed with webhook.key of the home',
+      about: 'POST every process exit here until it answers 2xx; signed with webhook.key',
     },
     'completion-webhook-insecure': {
       type: 'boolean',
-      about: 'let that URL be plain HTTP on another machine',
+      about: 'allow plain HTTP to another machine for the webhook',
     },
     'allow-remote': {
       type: 'boolean',
-      about: 'bind to an address that others can reach; put TLS in front of it',
+      about: 'allow an address that other machines can reach; put TLS in front of it',
     },
     'allow-origin': {
       type: 'string',
       multiple: true,
       value: 'ORIGIN',
-      about: 'let pages of this origin ask, as http://127.0.0.1:8080; by default none may',
+      about: 'allow requests from web pages of this origin, such as http://127.0.0.1:8080',
+    },
+    resume: {
+      type: 'boolean',
+      about: 'reuse the port and options of a server that crashed here',
     },
     'insecure-no-auth': {
       type: 'boolean',
-      about: 'ask for no token; loopback only, and every local user may run anything',
+      about: 'require no token: every local user can run commands as you; loopback only',
     },
   },
   notes: [
     'Every request needs "Authorization: Bearer TOKEN" with the token of the file "token" in the home,',
     'except through the socket in the home, which only you can reach.',
-    'TERM and Ctrl-C end the server alone: the keeper and its processes go on.',
+    'SIGTERM and Ctrl-C end only the server: the keeper and its processes keep running.',
   ],
-  async run({ words, caller, out }) {
-    words.exactly(0, 0);
-    const openToAll = words.flag('insecure-no-auth');
-    const [port, address, socket, directory] = [
-      words.count('port'),
-      words.text('host'),
-      words.text('socket'),
-      words.text('directory'),
-    ];
-    const hook = words.text('completion-webhook');
-    const webhook = hook && { url: hook, insecure: words.flag('completion-webhook-insecure') };
-    const { startServer } = await import('../../server/server.ts');
-    const server = await startServer({
-      home: caller.home,
-      env: caller.env,
-      ...(port !== undefined && { port }),
-      ...(address !== undefined && { address }),
-      ...(socket !== undefined && { socket }),
-      ...(directory !== undefined && { defaultDirectory: directory }),
-      ...(webhook && { webhook }),
-      allowHosts: words.texts('allow-host'),
-      openToAll,
-      allowRemote: words.flag('allow-remote'),
-      origins: words.texts('allow-origin'),
-      report: (message) => void out.note(message),
-      again: again(words, caller),
-    });
-    const { url, tokenFile, keeperPid, home, version } = server;
-    const ready = {
-      url,
-      socket: server.socket ?? null,
-      tokenFile,
-      pid: process.pid,
-      keeperPid,
-      home,
-      version,
+  read({ words, caller, out }) {
+    words.expect();
+    const read = (given: Words): ServerOptions => optionsOf(given, caller, out);
+    // What is said now counts for more than what was: it stands behind.
+    const now = [...againOf(words, caller), ...portOf(words)];
+    const options: ServerOptions = {
+      ...read(words),
+      ...(words.flag('resume') && {
+        resume: (last) => read(new Words(command, [...last, ...now])),
+      }),
     };
-    if (out.json) await out.line(JSON.stringify(ready));
-    else for (const line of greeting({ ...ready, openToAll })) await out.line(line);
-    const signal = await told();
-    await server.close();
-    return { result: { ...ready, signal }, said: true };
+    return async () => {
+      const { startServer } = await import('../../server/server.ts');
+      const { goAhead } = await import('../../system/priority.ts');
+      const told = new AbortController();
+      // Until it serves, TERM ends it where nothing is left half done; a second one ends it at once.
+      process.once('SIGTERM', () => told.abort());
+      const server = await startServer({ ...options, signal: told.signal });
+      goAhead();
+      const { url, tokenFile, keeperPid, home, version } = server;
+      const ready = {
+        url,
+        socket: server.socket ?? null,
+        tokenFile,
+        pid: process.pid,
+        keeperPid,
+        home,
+        version,
+      };
+      if (out.json) await out.object(ready);
+      else
+        for (const line of greeting({ ...ready, openToAll: server.openToAll }))
+          await out.line(line);
+      const signal = told.signal.aborted ? 'SIGTERM' : await waitForEnd();
+      await server.close();
+      if (signal === 'SIGTERM' && !out.json)
+        await out.note(
+          'ended by SIGTERM; the processes keep running. "holdfast status" shows whether another server runs.',
+        );
+      return { result: { ...ready, signal }, said: true };
+    };
   },
 };
 
-/** The options that a restart gives again; home and port it knows, and paths may have been meant from here. */
-function again(words: Words, caller: Caller): string[] {
-  const path = (text: string): string => resolve(caller.cwd, text);
-  const socket = words.text('socket');
-  const texts = {
-    host: words.text('host'),
-    socket: socket === undefined || socket === 'none' ? socket : path(socket),
-    directory: words.text('directory') && path(words.text('directory') ?? ''),
-    'completion-webhook': words.text('completion-webhook'),
-  };
-  const flags = ['completion-webhook-insecure', 'allow-remote', 'insecure-no-auth'];
-  return [
-    ...Object.entries(texts).flatMap(([name, text]) =>
-      text === undefined ? [] : [`--${name}`, text],
-    ),
-    ...words.texts('allow-host').flatMap((name) => ['--allow-host', name]),
-    ...flags.filter((name) => words.flag(name)).map((name) => `--${name}`),
+function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
+  const [port, address, socket, directory, hook] = [
+    words.count('port', MOST_PORT),
+    words.text('host'),
+    words.text('socket'),
+    words.text('directory'),
+    words.text('completion-webhook'),
   ];
+  return {
+    home: caller.home,
+    env: caller.env,
+    keeperArgs: caller.keeperArgs,
+    ...(port !== undefined && { port }),
+    ...(address !== undefined && { address }),
+    ...(socket !== undefined && { socket }),
+    // The keeper would take it from its own directory.
+    ...(directory !== undefined && { defaultDirectory: resolve(caller.cwd, directory) }),
+    ...(hook !== undefined && {
+      webhook: { url: hook, insecure: words.flag('completion-webhook-insecure') },
+    }),
+    allowHosts: words.texts('allow-host'),
+    openToAll: words.flag('insecure-no-auth'),
+    allowRemote: words.flag('allow-remote'),
+    origins: words.texts('allow-origin'),
+    report: (message: string) => void out.note(message),
+    again: againOf(words, caller),
+  };
+}
+
+/** What was given, for a server that takes this one's place, from whatever directory. */
+function againOf(words: Words, { cwd }: Caller): string[] {
+  const path = (text: string): string => resolve(cwd, text);
+  return words.again(['port', 'home', 'json', 'owner', 'resume'], {
+    socket: (text) => (text === 'none' ? text : path(text)),
+    directory: path,
+  });
+}
+
+function portOf(words: Words): string[] {
+  const port = words.text('port');
+  return port === undefined ? [] : ['--port', port];
 }
 
 interface Ready {
@@ -141,18 +170,18 @@ function greeting({ url, socket, tokenFile, keeperPid, home, openToAll }: Ready)
   return [
     `Holdfast serves ${url}${socket === null ? '' : ` and ${socket}`} (keeper ${keeperPid}).`,
     ...(openToAll
-      ? ['WARNING: no token is asked for. Every local user can run commands as you.']
+      ? ['WARNING: no token is required. Every local user can run commands as you.']
       : []),
     '',
     'Try it from another terminal:',
-    `  ${curl}/v1/processes -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
+    `  ${curl}/v1/run -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
     `  ${cli} run${elsewhere} 'echo hello'`,
     '',
-    `Ctrl-C ends the server; its processes go on. This ends everything:  ${cli} stop${elsewhere}`,
+    `Ctrl-C ends the server; its processes keep running. To end everything:  ${cli} shutdown${elsewhere}`,
   ];
 }
 
-function told(): Promise<NodeJS.Signals> {
+function waitForEnd(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const)
       process.once(signal, () => resolve(signal));

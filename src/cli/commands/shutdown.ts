@@ -1,56 +1,65 @@
 // `holdfast shutdown`
 
-import type { KeeperLink } from '../../keeper/link.ts';
-import { isError, type Caller } from '../caller.ts';
-import type { Answer, Command } from '../command.ts';
-import { endServer, gone } from '../local-server.ts';
-import { plural } from '../units.ts';
+import type { CloseReport } from '../../protocol/host-api.ts';
+import type { Caller } from '../caller.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import { endKeeper } from '../local/keeper.ts';
+import { endAnyServer } from '../local/server.ts';
+import { leftOver } from '../output/signal-words.ts';
+import { quote } from '../output/terminal-text.ts';
+import { plural } from '../arguments/units.ts';
 
 export const command: Command = {
   name: 'shutdown',
-  usage: '',
+  usage: '[--grace 5s]',
   summary: 'End every process, the keeper and the server. Output and outcomes stay readable.',
-  options: {},
-  async run({ words, caller }) {
-    words.exactly(0, 0);
-    return shutdown(caller);
+  options: {
+    grace: { type: 'string', value: '5s', about: 'how long to wait before KILL (default 5s)' },
+  },
+  notes: [
+    'Exit code 1: something survived or could not be checked; it is named.',
+    '"holdfast exec-server" and "holdfast mcp" keep running; their next request starts a new keeper.',
+  ],
+  read({ words, caller }) {
+    words.expect();
+    const graceMs = words.durationMs('grace');
+    return () => shutdown(caller, graceMs);
   },
 };
 
 /** Each process gets TERM, then the grace (the keeper's own unless one is given), then KILL; then the keeper leaves. */
-export async function shutdown(caller: Caller, graceMs?: number): Promise<Answer> {
+async function shutdown(caller: Caller, graceMs?: number): Promise<Answer> {
   const { home } = caller;
-  const server = await endServer(home);
+  const server = await endAnyServer(home);
   const told = server === undefined ? [] : [`The server (pid ${server.pid}) is gone.`];
-  const host = await caller.running();
-  if (!host) {
+  const keeper = await endKeeper(caller, graceMs);
+  const about = { home, ...(server && { server: server.pid }) };
+  if (!keeper) {
     const lines = [...told, `No keeper is running for ${home}.`];
-    return { result: { stopped: false, home, ...(server && { server: server.pid }) }, lines };
+    return { result: { stopped: false, ...about }, lines };
   }
-  const { live } = await host.health(caller.sees, {});
-  const { pid } = host.keeper;
-  if (graceMs !== undefined) await terminateAll(caller, host, graceMs);
-  await host.stop();
-  // It has let go of everything; what is told is that it is gone.
-  await gone(pid);
-  const ended =
-    live === 0 ? 'no process was running' : `${plural(live, 'process', 'processes')} ended`;
+  const { pid, report } = keeper;
   return {
-    result: { stopped: true, home, pid, ended: live, ...(server && { server: server.pid }) },
-    lines: [...told, `The keeper (pid ${pid}) is gone; ${ended}.`],
+    result: { stopped: true, ...about, pid, ...report },
+    lines: [...told, ...lines(pid, report)],
+    exitCode: report && report.survivors.length + report.problems.length === 0 ? 0 : 1,
   };
 }
 
-async function terminateAll(caller: Caller, host: KeeperLink, graceMs: number): Promise<void> {
-  const { processes } = await host.list(caller.sees, {});
-  const ends = processes
-    .filter(({ settled }) => !settled)
-    .map(({ id, owner }) =>
-      host
-        .signal(owner, { id, signal: 'terminate', by: caller.name, graceMs })
-        .catch((error: unknown) => {
-          if (!isError(error, 'not_running', 'not_found')) throw error;
-        }),
-    );
-  await Promise.all(ends);
+function lines(pid: number, report: CloseReport | undefined): string[] {
+  if (!report) return [`The keeper (pid ${pid}) is gone. It did not report what it ended.`];
+  const { ended, strays = 0, survivors, problems } = report;
+  const what =
+    ended + strays + survivors.length === 0
+      ? 'no process was running'
+      : `${plural(ended, 'process', 'processes')} ended`;
+  const orphans =
+    strays === 0 ? '' : `, and ${plural(strays, 'orphan', 'orphans')} of unknown processes`;
+  return [
+    `The keeper (pid ${pid}) is gone; ${what}${orphans}.`,
+    ...survivors.map(
+      (survivor) => `SURVIVED: ${leftOver(survivor)}, of process ${quote(survivor.id)}`,
+    ),
+    ...problems.map((problem) => `NOT DONE: ${quote(problem)}`),
+  ];
 }

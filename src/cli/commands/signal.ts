@@ -1,10 +1,10 @@
 // `holdfast signal`: the name that the API has for it.
 
-import type { Command } from '../command.ts';
+import type { Command } from '../arguments/command.ts';
 import { command as kill } from './kill.ts';
 
 export const command: Command = {
   ...kill,
   name: 'signal',
-  summary: 'Another name of "kill".',
+  summary: 'Same as "kill".',
 };

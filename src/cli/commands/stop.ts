@@ -1,78 +1,87 @@
 // `holdfast stop`
 
-import type { Outcome } from '../../protocol/process.ts';
-import type { Command } from '../command.ts';
+import { listAll } from '../../protocol/list-all.ts';
+import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
+import type { Command } from '../arguments/command.ts';
 import { isError, type Caller } from '../caller.ts';
-import { forEach, type Done } from '../for-each.ts';
-import { outcomeWords } from '../outcome.ts';
-import { label } from '../terminal-text.ts';
-import { formatDuration, plural } from '../units.ts';
-import { shutdown } from './shutdown.ts';
+import { forEach, forEachNamed, type Done } from '../for-each.ts';
+import { outcomeWords } from '../output/outcome.ts';
+import { leftWords } from '../output/signal-words.ts';
+import { formatDuration, plural } from '../arguments/units.ts';
 
 export const command: Command = {
   name: 'stop',
-  usage: '[ID...] [--grace 5s]',
-  summary: 'End processes and all their descendants: TERM, a grace, then KILL.',
+  usage: 'ID... | --all [--grace 5s]',
+  summary: 'Stop processes and their descendants: SIGTERM, a grace period, then SIGKILL.',
+  takes: 'processes',
   options: {
+    all: { type: 'boolean', about: 'every process, of all owners or of the one named by --owner' },
     grace: { type: 'string', value: '5s', about: 'how long to wait before KILL (default 5s)' },
   },
   notes: [
-    'Descendants that left the process group are ended too. Exits with 1 when anything survived, and names it.',
-    'Without an id it ends everything: processes, keeper and server; what was kept stays readable.',
-    'With --owner and no id it ends all processes of that owner and nothing else.',
+    'Descendants that left the process group are stopped too. Exit code 1: something survived; it is named.',
+    '"holdfast shutdown" ends the keeper and the server as well.',
   ],
-  async run({ words, caller }) {
+  read({ words, caller }) {
     const graceMs = words.durationMs('grace');
-    const grace = graceMs === undefined ? {} : { graceMs };
-    const named = words.exactly(0, Infinity);
-    if (named.length === 0 && words.text('owner') === undefined) return shutdown(caller, graceMs);
-    return forEach(
-      named.length > 0 ? named : await unsettled(caller),
-      async (text): Promise<Done> => {
-        const { id, owner } = await caller.find(text);
-        const host = await caller.host();
-        try {
-          const result = await host.signal(owner, {
-            id,
-            signal: 'terminate',
-            by: caller.name,
-            ...grace,
-          });
-          const { outcome, durationMs } = await host.get(owner, { id });
-          const { signalled, escapees, survivors, escalated } = result;
-          const parts = [
-            outcomeWithTime(outcome, durationMs),
-            `${plural(signalled.length, 'process', 'processes')} signalled`,
-            ...(escapees.length > 0 ? [`${escapees.length} of them had left its group`] : []),
-            ...(escalated ? ['KILL was needed'] : []),
-            survivors.length > 0
-              ? `SURVIVED: ${survivors.map(({ pid, command: line }) => `${pid} ${label(line)}`).join(', ')}`
-              : 'nothing is left',
-          ];
-          return {
-            result: { id, outcome, ...result },
-            line: `${id}  ${parts.join('; ')}`,
-            exitCode: survivors.length > 0 ? 1 : 0,
-          };
-        } catch (error) {
-          if (!isError(error, 'not_running')) throw error;
-          const { outcome } = await host.get(owner, { id });
-          const ended = outcome ? `: ${outcomeWords(outcome)}` : '';
-          return {
-            result: { id, outcome, signalled: [] },
-            line: `${id}  had already ended${ended}`,
-          };
-        }
-      },
-    );
+    const all = words.flag('all');
+    if (all && words.plain.length > 0) throw words.wrong('give ids or --all, not both');
+    const named = all ? [] : words.expect('ID...');
+    return async () => {
+      if (!all)
+        return forEachNamed(named, async (text) => end(caller, await caller.find(text), graceMs));
+      const living = await unsettled(caller);
+      const answer = await forEach(
+        living,
+        ({ id }) => id,
+        (process) => end(caller, process, graceMs),
+      );
+      return living.length > 0 ? answer : { ...answer, lines: ['No process is running.'] };
+    };
   },
 };
 
-/** Of one owner, whatever is still alive. */
-async function unsettled(caller: Caller): Promise<string[]> {
+async function end(
+  caller: Caller,
+  { id, owner }: ProcessInfo,
+  graceMs: number | undefined,
+): Promise<Done> {
+  const host = await caller.host();
+  try {
+    const result = await host.signal(owner, {
+      id,
+      signal: 'terminate',
+      by: caller.name,
+      ...(graceMs !== undefined && { graceMs }),
+    });
+    const { outcome, durationMs } = await host.get(owner, { id });
+    const { signalled, escapees, escalated } = result;
+    const parts = [
+      outcomeWithTime(outcome, durationMs),
+      `${plural(signalled.length, 'process', 'processes')} signalled`,
+      ...(escapees.length > 0 ? [`${escapees.length} of them had left its group`] : []),
+      ...(escalated ? ['SIGKILL was needed'] : []),
+      leftWords(result) || 'nothing is left',
+    ];
+    return {
+      result: { id, outcome, ...result },
+      line: `${id}  ${parts.join('; ')}`,
+      exitCode: leftWords(result) === '' ? 0 : 1,
+    };
+  } catch (error) {
+    if (!isError(error, 'not_running')) throw error;
+    const { outcome } = await host.get(owner, { id });
+    const ended = outcome ? `: ${outcomeWords(outcome)}` : '';
+    return { result: { id, outcome, signalled: [] }, line: `${id}  had already exited${ended}` };
+  }
+}
+
+/** Whatever is still alive. */
+async function unsettled(caller: Caller): Promise<ProcessInfo[]> {
+  // A keeper that was killed has left processes that only the next one finds.
   const host = await caller.hostIfUsed();
-  const processes = host ? (await host.list(caller.sees, {})).processes : [];
-  return processes.filter(({ settled }) => !settled).map(({ id }) => id);
+  const processes = host ? await listAll((page) => host.list(caller.sees, page)) : [];
+  return processes.filter(({ settled }) => !settled);
 }
 
 function outcomeWithTime(outcome: Outcome | undefined, durationMs: number): string {

@@ -3,18 +3,20 @@
 import { systemClock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { openHome } from '../../keeper/home.ts';
-import type { Answer, Command } from '../command.ts';
-import { alignedRows } from '../table.ts';
+import { chatOwner, parseUuid } from '../../server/coder/chat-scope.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import { alignedRows } from '../output/table.ts';
 
 export const command: Command = {
   name: 'token',
   usage: 'create --chat ID [--expires 1h] | list | revoke TOKEN_ID',
-  summary: 'Make, list and revoke tokens that are bound to one chat or owner.',
+  summary: 'Create, list and revoke tokens for one chat or owner.',
+  takes: ['create', 'list', 'revoke'],
   options: {
     chat: {
       type: 'string',
       value: 'ID',
-      about: 'create: the chat (a UUID) that the token speaks for',
+      about: 'create: the chat (a UUID) of the token',
     },
     for: { type: 'string', value: 'OWNER', about: 'create: any other owner instead of a chat' },
     expires: {
@@ -23,41 +25,51 @@ export const command: Command = {
       about: 'create: how long it is valid (default: until revoked)',
     },
   },
-  notes: ['The token is printed once, when it is made; only a sum of it is kept.'],
-  async run({ words, caller }): Promise<Answer> {
-    const [verb = '', id] = words.exactly(1, 2);
-    const { Tokens } = await import('../../server/tokens.ts');
-    const tokens = new Tokens(openHome(caller.home).folder, systemClock);
-    if (verb === 'create' && id === undefined) {
-      const { chatOwner, parseUuid } = await import('../../server/chat.ts');
-      const chat = words.text('chat');
-      const uuid = chat === undefined ? undefined : parseUuid(chat);
-      if (chat !== undefined && uuid === undefined)
-        throw words.wrong(`--chat "${chat}" is not a UUID`);
-      const owner = uuid === undefined ? words.text('for') : chatOwner(uuid);
-      if (owner === undefined) throw words.wrong('say for whom: --chat ID or --for OWNER');
-      const { token, info } = tokens.create(owner, words.durationMs('expires'));
-      return { result: { token, ...info }, lines: [token] };
-    }
-    if (verb === 'list' && id === undefined) {
-      const list = tokens.list();
-      const rows = list.map(({ id: name, owner, expiresAtMs }) => [
-        name,
-        owner,
-        expiresAtMs === undefined
-          ? 'until revoked'
-          : `until ${new Date(expiresAtMs).toISOString()}`,
-      ]);
-      return {
-        result: { tokens: list },
-        lines: rows.length === 0 ? ['No scoped tokens.'] : alignedRows(rows, Infinity),
-      };
-    }
-    if (verb === 'revoke' && id !== undefined) {
-      if (!tokens.revoke(id))
-        throw new HoldfastError('not_found', `There is no token with the id "${id}".`);
+  notes: ['The token is printed once, when it is created; only its hash is stored.'],
+  read({ words, caller }) {
+    const [verb = '', id] = words.expect('create, list or revoke', '[TOKEN_ID]');
+    const known = ['create', 'list', 'revoke'].includes(verb);
+    if (!known) throw words.wrong(`"${verb}" is not create, list or revoke`);
+    if (verb === 'revoke' && id === undefined)
+      throw words.wrong('missing argument TOKEN_ID: "holdfast token list" shows the ids');
+    if (verb !== 'revoke' && id !== undefined) throw words.wrong(`unexpected argument "${id}"`);
+    const [chat, other, expiresMs] = [
+      words.text('chat'),
+      words.text('for'),
+      words.durationMs('expires'),
+    ];
+    const uuid = chat === undefined ? undefined : parseUuid(chat);
+    if (chat !== undefined && uuid === undefined)
+      throw words.wrong(`--chat "${chat}" is not a UUID`);
+    const owner = uuid === undefined ? other : chatOwner(uuid);
+    if (verb === 'create' && owner === undefined)
+      throw words.wrong('give --chat ID or --for OWNER');
+    return async (): Promise<Answer> => {
+      const { Tokens } = await import('../../server/http/tokens.ts');
+      const tokens = new Tokens(openHome(caller.home).folder, systemClock);
+      if (verb === 'create' && owner !== undefined) {
+        const { token, info } = tokens.create(owner, expiresMs);
+        return { result: { token, ...info }, lines: [token] };
+      }
+      if (verb === 'list') {
+        const list = tokens.list();
+        const rows = list.map(({ id: name, owner, expiresAtMs }) => [
+          name,
+          owner,
+          expiresAtMs === undefined
+            ? 'until revoked'
+            : `until ${new Date(expiresAtMs).toISOString()}`,
+        ]);
+        return {
+          result: { tokens: list },
+          lines: rows.length === 0 ? ['No scoped tokens.'] : alignedRows(rows, Infinity),
+        };
+      }
+      if (!tokens.revoke(id ?? ''))
+        throw new HoldfastError('not_found', `There is no token with the id "${id}".`, {
+          remedy: '"holdfast token list" shows the ids of all tokens.',
+        });
       return { result: { revoked: id }, lines: [`The token ${id} is no longer valid.`] };
-    }
-    throw words.wrong('use create, list or revoke');
+    };
   },
 };

@@ -2,58 +2,62 @@
 
 import type { Met, WaitResult } from '../../protocol/host-api.ts';
 import type { Condition } from '../../protocol/operations.ts';
-import type { Answer, Command } from '../command.ts';
-import { exitCodeOf, outcomeWords, STILL_RUNNING_EXIT } from '../outcome.ts';
-import { showElapsed } from '../elapsed.ts';
-import { label } from '../terminal-text.ts';
-import { formatDuration, parseDuration } from '../units.ts';
-import type { Words } from '../words.ts';
+import type { Answer, Command } from '../arguments/command.ts';
+import { exitCodeOf, outcomeWords, STILL_RUNNING_EXIT } from '../output/outcome.ts';
+import { showElapsed } from '../output/elapsed.ts';
+import { quote } from '../output/terminal-text.ts';
+import { formatDuration, parseDuration } from '../arguments/units.ts';
+import type { Words } from '../arguments/words.ts';
 
 export const command: Command = {
   name: 'wait',
   usage: 'ID... [--for CONDITION]... [--any] [--timeout 30s]',
-  summary: 'Wait until something has happened. Never ends a process.',
+  summary: 'Wait for an exit, a text, a port or silence. Never ends a process.',
+  takes: 'processes',
   options: {
     for: {
       type: 'string',
       multiple: true,
       value: 'CONDITION',
-      about: 'what to wait for (default exit); the first of several counts',
+      completes: ['exit', 'closed', 'settled', 'text=', 'regex=', 'port=', 'idle='],
+      about: 'what to wait for (default exit); with several, the first that happens',
     },
-    any: { type: 'boolean', about: 'the first of several processes is enough' },
+    any: { type: 'boolean', about: 'return when the first of several processes is done' },
     timeout: {
       type: 'string',
       value: '30s',
-      about: 'how long to wait at most (default: as long as it takes)',
+      about: 'maximum time to wait (default: no limit)',
     },
   },
   notes: [
-    'CONDITION: exit, closed (and its output complete), settled (and no descendant left), text=TEXT, regex=PATTERN,',
-    '  port or port=8080 (it or a descendant listens), idle=2s or silence=2s (nothing printed so long).',
-    'Exit code: for exit, closed and settled that of the process, as "run" gives it (the first that is not 0);',
-    `  for the others 0. ${STILL_RUNNING_EXIT}: the time was over. 1: it can no longer happen, the process has ended.`,
+    'CONDITION: exit, closed (all output read), settled (no descendant is alive), text=TEXT, regex=PATTERN,',
+    '  port or port=8080 (it or a descendant listens), idle=2s or silence=2s (no output for this long).',
+    'Exit code: for exit, closed and settled that of the process, as with "run" (the first that is not 0);',
+    `  for the others 0. ${STILL_RUNNING_EXIT}: the time passed. 1: the process has exited, so the condition cannot be met.`,
   ],
-  async run({ words, caller, out }): Promise<Answer> {
-    const ids = words.exactly(1, Infinity);
+  read({ words, caller, out }) {
+    const ids = words.expect('ID...');
     const given = words.texts('for').map((text) => condition(text, words));
     const conditions = given.length > 0 ? given : [{ kind: 'exit' } as const];
     const timeoutMs = words.durationMs('timeout');
-    const processes = await Promise.all(ids.map((id) => caller.find(id)));
-    const owners = new Set(processes.map(({ owner }) => owner));
-    const [owner = caller.sees] = owners.size === 1 ? owners : [];
-    const waits = processes.map(({ id }) => ({ id, for: conditions }));
     const mode = words.flag('any') ? 'first' : 'all';
-    const params = { waits, mode, ...(timeoutMs !== undefined && { timeoutMs }) } as const;
-    const [first] = processes;
-    const watch = first && showElapsed(out, first, 'Ctrl-C stops waiting');
-    const result = await caller
-      .ask((host) => host.wait(owner, params))
-      .finally(() => watch?.stop());
-    const lines = result.met.map((met) => `${met.id}  ${metWords(met)}`);
-    const over = result.timedOut
-      ? [`Not within ${formatDuration(timeoutMs ?? 0)}; still running.`]
-      : [];
-    return { result, lines: [...lines, ...over], exitCode: exitCode(result) };
+    return async (): Promise<Answer> => {
+      const processes = await Promise.all(ids.map((id) => caller.find(id)));
+      const owners = new Set(processes.map(({ owner }) => owner));
+      const [owner = caller.sees] = owners.size === 1 ? owners : [];
+      const waits = processes.map(({ id }) => ({ id, for: conditions }));
+      const params = { waits, mode, ...(timeoutMs !== undefined && { timeoutMs }) } as const;
+      const [first] = processes;
+      const watch = first && showElapsed(out, first, 'Ctrl-C stops waiting');
+      const result = await caller
+        .ask((host) => host.wait(owner, params))
+        .finally(() => watch?.stop());
+      const lines = result.met.map((met) => `${met.id}  ${metWords(met)}`);
+      const over = result.timedOut
+        ? [`Not within ${formatDuration(timeoutMs ?? 0)}; still running.`]
+        : [];
+      return { result, lines: [...lines, ...over], exitCode: exitCode(result) };
+    };
   },
 };
 
@@ -76,7 +80,7 @@ function condition(text: string, words: Words): Condition {
     if (forMs !== undefined && forMs > 0) return { kind: 'silence', forMs };
   }
   throw words.wrong(
-    `--for "${label(text)}" is not one of exit, closed, settled, text=…, regex=…, port=…, idle=2s`,
+    `--for "${text}" is not one of exit, closed, settled, text=…, regex=…, port=…, idle=2s`,
   );
 }
 
@@ -92,7 +96,7 @@ function metWords(met: Met): string {
       return `${met.kind}, ${ending}`;
     case 'text':
     case 'pattern':
-      return label(met.line ?? met.match ?? '');
+      return quote(met.line ?? met.match ?? '');
     case 'port':
       return `listens on port ${met.port ?? '?'}`;
     case 'silence':

@@ -1,6 +1,7 @@
 // What `tty` commands print: agent-tty's envelopes, error codes and exit codes, so that its scripts go on working.
 
 import { HoldfastError } from '../../protocol/errors.ts';
+import { quoteJson } from '../output/terminal-text.ts';
 
 const exitCodes = {
   INTERNAL_ERROR: 1,
@@ -21,6 +22,7 @@ const exitCodes = {
   STORAGE_WRITE_ERROR: 8,
   RPC_ERROR: 9,
   REPLAY_ERROR: 10,
+  WAIT_TIMEOUT: 11,
 } as const;
 
 export type TtyCode = keyof typeof exitCodes;
@@ -48,6 +50,7 @@ export class TtyError extends Error {
 
 const codesOf: Partial<Record<HoldfastError['code'], TtyCode>> = {
   not_found: 'SESSION_NOT_FOUND',
+  ambiguous: 'INVALID_SESSION_ID',
   not_a_terminal: 'SESSION_NOT_FOUND',
   not_running: 'SESSION_NOT_RUNNING',
   stdin_closed: 'SESSION_NOT_RUNNING',
@@ -56,10 +59,13 @@ const codesOf: Partial<Record<HoldfastError['code'], TtyCode>> = {
   pattern_too_slow: 'INVALID_INPUT',
   program_not_found: 'INVALID_INPUT',
   program_not_executable: 'INVALID_INPUT',
-  cwd_not_found: 'INVALID_INPUT',
+  cwd_not_found: 'STORAGE_READ_ERROR',
   cwd_not_usable: 'INVALID_INPUT',
+  keyboard_held: 'SESSION_NOT_RUNNING',
   keeper_unreachable: 'HOST_UNREACHABLE',
   keeper_lost: 'HOST_UNREACHABLE',
+  not_answering: 'HOST_UNREACHABLE',
+  path_unresponsive: 'STORAGE_READ_ERROR',
   keeper_too_old: 'RPC_ERROR',
   storage_full: 'STORAGE_WRITE_ERROR',
   storage_unavailable: 'STORAGE_WRITE_ERROR',
@@ -100,11 +106,6 @@ export function failure(command: string, error: TtyError): string {
   });
 }
 
-/** JSON leaves DEL and C1 as they are, and a terminal may obey them. */
 function pretty(value: unknown): string {
-  // oxlint-disable-next-line no-control-regex
-  const text = JSON.stringify(value, undefined, 2).replace(/[\x7f-\x9f]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  });
-  return `${text}\n`;
+  return `${quoteJson(value, 2)}\n`;
 }

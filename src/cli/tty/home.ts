@@ -1,5 +1,6 @@
 // `tty home list`, `home forget`
 
+import { listAll } from '../../protocol/list-all.ts';
 import { resolve } from 'node:path';
 import { Caller } from '../caller.ts';
 import type { TtyAnswer, TtyCall, TtyCommand } from './command.ts';
@@ -31,7 +32,7 @@ async function count({ caller: { env, cwd } }: TtyCall, { path, lastSeenAt }: Kn
   try {
     const host = await caller.running().catch(() => undefined);
     if (!host) return { path, activeSessions: 0, totalSessions: null, lastSeenAt };
-    const { processes } = await host.list(caller.sees, {});
+    const processes = await listAll((page) => host.list(caller.sees, page));
     const terminals = processes.filter(({ streams }) => streams === 'pty');
     const active = terminals.filter((each) => statusOf(caller, each) === 'running');
     return {

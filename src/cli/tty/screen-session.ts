@@ -1,14 +1,13 @@
 // A terminal's screen for the length of one command: rebuilt from the journal, followed while something is waited for.
 
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { systemClock } from '../../base/clock.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
-import { FileCheckpoints } from '../../screen/checkpoints.ts';
-import { Screens } from '../../screen/screens.ts';
-import { checkpointFolder } from '../../server/terminals/terminal-folder.ts';
-import { openSession, type TerminalSession } from '../../server/terminals/terminal-session.ts';
+import { FileCheckpoints } from '../../screen/emulator/checkpoints.ts';
+import { Screens } from '../../screen/view/screens.ts';
+import { checkpointFolder } from '../../journal/terminal-folder.ts';
+import { openSession, type TerminalSession } from '../../terminals/terminal-session.ts';
 import type { TtyCall } from './command.ts';
+import { serverAttends } from './server-attention.ts';
 
 export async function withSession<T>(
   call: TtyCall,
@@ -17,7 +16,7 @@ export async function withSession<T>(
 ): Promise<T> {
   const screens = new Screens({ clock: systemClock });
   // A server that runs answers the programs' questions itself.
-  const answers = !existsSync(join(call.caller.home, 'server.sock'));
+  const answers = !(await serverAttends(call.caller.home, process));
   const host = await call.host();
   const session = await openSession(process.owner, process.id, {
     host,

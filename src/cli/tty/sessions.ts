@@ -5,8 +5,9 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { idPattern } from '../../base/ids.ts';
+import { listAll } from '../../protocol/list-all.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
-import { terminalFolder } from '../../server/terminals/terminal-folder.ts';
+import { terminalFolder } from '../../journal/terminal-folder.ts';
 import { isError, type Caller } from '../caller.ts';
 import { TtyError } from './envelope.ts';
 
@@ -31,7 +32,7 @@ export async function findTerminal(caller: Caller, id: string): Promise<ProcessI
   } catch (error) {
     if (!isError(error, 'not_found')) throw error;
   }
-  throw new TtyError('SESSION_NOT_FOUND', `Session not found: ${id}`, { sessionId: id });
+  throw new TtyError('SESSION_NOT_FOUND', `Session "${id}" was not found.`, { sessionId: id });
 }
 
 /** As `findTerminal`, for commands that need a living one. */
@@ -55,7 +56,7 @@ export function statusOf(caller: Caller, process: ProcessInfo): Status {
 export async function terminalsOf(caller: Caller): Promise<ProcessInfo[]> {
   const host = await caller.hostIfUsed();
   if (!host) return [];
-  const { processes } = await host.list(caller.sees, {});
+  const processes = await listAll((page) => host.list(caller.sees, page));
   return processes.filter(({ streams }) => streams === 'pty');
 }
 
@@ -75,8 +76,12 @@ export function manifestOf(
     createdAt: new Date(process.startedAtMs).toISOString(),
     updatedAt: new Date(changedMs ?? process.startedAtMs).toISOString(),
     status,
-    ...(outcome?.kind === 'lost' && { failureReason: outcome.reason, failureOrigin: 'host-death' }),
+    ...(outcome?.kind === 'lost' && {
+      failureReason: `host process died unexpectedly: ${outcome.reason}`,
+      failureOrigin: 'host-death',
+    }),
     command: process.argv,
+    shell: process.argv[0] ?? '',
     cwd: process.cwd,
     ...(name !== undefined && { name }),
     ...(terminal && { term: terminal.term }),
@@ -85,7 +90,7 @@ export function manifestOf(
     rows: size?.rows ?? 0,
     ...(terminal?.idleTimeoutMs !== undefined && { idleTimeoutMs: terminal.idleTimeoutMs }),
     hostPid: status === 'running' || status === 'destroying' ? hostPid : null,
-    childPid: process.pid,
+    childPid: outcome?.kind === 'lost' ? null : process.pid,
     exitCode: code,
     exitSignal: exitSignal(process),
   };
@@ -110,7 +115,7 @@ export function terminationCategory(caller: Caller, process: ProcessInfo): strin
 
 export interface Artifact {
   readonly id: string;
-  readonly kind: 'screenshot' | 'recording' | 'video';
+  readonly kind: 'snapshot' | 'screenshot' | 'recording' | 'video';
   readonly filename: string;
   readonly sessionId: string;
   readonly capturedAtSeq: number;
@@ -120,8 +125,34 @@ export interface Artifact {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
+/** How many there are of each kind, and which files are gone. */
+export function artifactSummary(caller: Caller, process: ProcessInfo) {
+  const artifacts = artifactsOf(caller, process);
+  const folder = join(terminalFolder(caller.home, process), 'artifacts');
+  const byKind: Partial<Record<Artifact['kind'], number>> = {};
+  for (const { kind } of artifacts) byKind[kind] = (byKind[kind] ?? 0) + 1;
+  const missing = artifacts
+    .filter(
+      ({ filename, metadata }) => !existsSync(placeOf(metadata['path'], join(folder, filename))),
+    )
+    .map(({ id, kind, filename }) => ({ id, kind, filename }));
+  return {
+    total: artifacts.length,
+    byKind,
+    missingCount: missing.length,
+    health: missing.length === 0 ? 'healthy' : 'degraded',
+    ...(missing.length > 0 && { missing }),
+    entries: artifacts,
+  };
+}
+
+/** Where --out put it, or beside its entry. */
+function placeOf(out: unknown, usual: string): string {
+  return typeof out === 'string' ? out : usual;
+}
+
 /** One file per entry beside the artifact itself: entries made at once never overwrite each other. */
-export function artifactsOf(caller: Caller, process: ProcessInfo): Artifact[] {
+function artifactsOf(caller: Caller, process: ProcessInfo): Artifact[] {
   const folder = join(terminalFolder(caller.home, process), 'artifacts');
   if (!existsSync(folder)) return [];
   return readdirSync(folder)

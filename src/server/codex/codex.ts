@@ -3,19 +3,19 @@
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { realpathSync } from 'node:fs';
-import { BufferPool } from '../../base/buffer-pool.ts';
+import { BufferPool } from '../../base/bytes/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
 import { VERSION } from '../../base/version.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
 import { defaultLimits } from '../../protocol/limits.ts';
 import { openHome } from '../../keeper/home.ts';
-import type { Caller } from '../gate.ts';
-import type { Route } from '../router.ts';
+import type { Caller } from '../http/gate.ts';
+import type { Route } from '../http/router.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
-import { sandboxTools } from './sandbox.ts';
+import { sandboxTools } from './sandbox/sandbox.ts';
 import { Sessions } from './sessions.ts';
-import { SocketWire } from './socket-wire.ts';
+import { SocketWire } from './wire/socket-wire.ts';
 
 export interface CodexDoorOptions {
   readonly host: HostApi;

@@ -5,7 +5,7 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError, errors } from '../../protocol/errors.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
-import type { Caller } from '../gate.ts';
+import type { Caller } from '../http/gate.ts';
 import {
   errorText,
   MalformedMessage,
@@ -16,7 +16,7 @@ import {
 } from './message.ts';
 import { familyOf, infoOf, methodTable } from './methods.ts';
 import { Fields } from './params.ts';
-import { Processes } from './processes.ts';
+import { Processes } from './process/processes.ts';
 import {
   RpcError,
   rpcCodes,
@@ -24,9 +24,9 @@ import {
   type CodexSurroundings,
   type MethodTable,
 } from './rpc.ts';
-import type { SandboxTools } from './sandbox.ts';
+import type { SandboxTools } from './sandbox/sandbox.ts';
 import type { Attached, Sessions } from './sessions.ts';
-import type { Wire, WireListener } from './wire.ts';
+import type { Wire, WireListener } from './wire/wire.ts';
 
 export interface CodexOptions {
   readonly host: HostApi;
@@ -46,6 +46,8 @@ export interface CodexOptions {
 
 /** Requests of one connection under way at once: far beyond the real client's 1024. */
 const MOST_REQUESTS = 10_000;
+/** When more than this waits for its turn, the client is read from again only after all of it was handled. */
+const MOST_WAITING_BYTES = 1024 * 1024;
 const RESUMED_ELSEWHERE = 'session has been resumed by another connection';
 
 type Request = Extract<Message, { kind: 'request' }>;
@@ -66,6 +68,7 @@ export class CodexConnection implements WireListener {
   /** Set while what comes must wait its turn: during the handshake, or always when serial. */
   private turn: Promise<void> | undefined;
   private readonly waiting: (Message | MalformedMessage)[] = [];
+  private waitingBytes = 0;
 
   /** `wire` is made for this connection, which listens to it. */
   constructor(options: CodexOptions, caller: Caller, wire: (listener: WireListener) => Wire) {
@@ -85,8 +88,13 @@ export class CodexConnection implements WireListener {
       return;
     }
     const message = parsed(text);
-    if (this.turn) this.waiting.push(message);
-    else this.handle(message);
+    if (!this.turn) {
+      this.handle(message);
+      return;
+    }
+    this.waiting.push(message);
+    this.waitingBytes += text.length;
+    if (this.waitingBytes > MOST_WAITING_BYTES) this.wire.hold(true);
   }
 
   ended(): void {
@@ -138,6 +146,8 @@ export class CodexConnection implements WireListener {
       this.handle(next);
       if (this.turn) return;
     }
+    if (this.waitingBytes > MOST_WAITING_BYTES) this.wire.hold(false);
+    this.waitingBytes = 0;
   }
 
   private async request(request: Request): Promise<void> {

@@ -9,13 +9,14 @@ import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE } from '../../protocol/host-api.ts';
 import { connectKeeper } from '../../keeper/connect.ts';
 import { openHome } from '../../keeper/home.ts';
-import { createDoor } from '../door.ts';
-import { bracketed, closeDoor, hostNames, isLoopback, listenTcp } from '../listen.ts';
-import { Router } from '../router.ts';
-import { steadyHost, type SteadyHost } from '../steady-host.ts';
+import { createDoor } from '../http/door.ts';
+import { bracketed, closeDoor, hostNames, isLoopback, listenTcp } from '../http/listen.ts';
+import { readyRoute } from '../ready-route.ts';
+import { Router } from '../http/router.ts';
+import { steadyHost, type ReconnectingHost } from '../reconnecting-host.ts';
 import { codexOptions, codexRoute } from './codex.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
-import { LineWire } from './line-wire.ts';
+import { LineWire } from './wire/line-wire.ts';
 import { wsAuth, type WsAuthOptions } from './ws-auth.ts';
 
 export interface ExecServerOptions {
@@ -57,23 +58,12 @@ export async function listenExecServer(options: ListenOptions): Promise<RunningE
   const { host, codex } = await opened(options, home);
   const hosts = new Set<string>();
   const door = createDoor({
-    router: new Router([
-      codexRoute('/', codex),
-      {
-        method: 'GET',
-        path: '/readyz',
-        anonymous: true,
-        handler: ({ response }) => {
-          response.writeHead(200, { 'Content-Length': 0 }).end();
-          return Promise.resolve();
-        },
-      },
-    ]),
+    router: new Router([codexRoute('/', codex), readyRoute]),
     policy: {
       hosts,
       origins: new Set(),
       bearer: (given) => admission.bearer(given),
-      openToAll: auth.kind === 'none',
+      anyone: admission.anyone,
     },
     kind: 'tcp',
     maxBodyBytes: 0,
@@ -119,7 +109,7 @@ export async function speakExecServer(
 async function opened(
   options: ExecServerOptions,
   home: string,
-): Promise<{ host: SteadyHost; codex: CodexOptions }> {
+): Promise<{ host: ReconnectingHost; codex: CodexOptions }> {
   const { env, keeperArgs = [], clock = systemClock, cwd, report, detachMs, graceMs } = options;
   const host = steadyHost(() => connectKeeper({ home, env, keeperArgs }));
   // Before anything is promised to anybody.

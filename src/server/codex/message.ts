@@ -18,9 +18,13 @@ export class MalformedMessage extends Error {}
 /** The peer's numbers. */
 const MAX_VALUES = 262_144;
 const MAX_DEPTH = 128;
+/** Parsed in about a millisecond, whatever is in it. */
+const UNCOUNTED_LENGTH = 128 * 1024;
 const MAX_INT64 = 2n ** 63n;
 
 export function parseMessage(text: string): Message {
+  // A large message of brackets or small values would take long to parse, so it is counted first.
+  if (text.length > UNCOUNTED_LENGTH) refuseTooMuch(text);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -31,6 +35,35 @@ export function parseMessage(text: string): Message {
     throw new MalformedMessage('expected a JSON-RPC object');
   const idText = new Scan(text).run();
   return classify(value as Record<string, unknown>, idText);
+}
+
+/** Counts values and nesting in text that may be anything. */
+function refuseTooMuch(text: string): void {
+  let values = 0;
+  let depth = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text.charCodeAt(at);
+    if (letter === 0x22) at = stringEnd(text, at) - 1;
+    else if (letter === 0x7d || letter === 0x5d) depth -= 1;
+    else if (letter === 0x7b || letter === 0x5b || letter === 0x2c) {
+      values += 1;
+      if (letter !== 0x2c) depth += 1;
+      if (depth > MAX_DEPTH) throw new MalformedMessage('recursion limit exceeded');
+      if (values > MAX_VALUES) throw new MalformedMessage('too many JSON values');
+    }
+  }
+}
+
+/** Behind the closing quote of the string that begins here; the end of the text when there is none. */
+function stringEnd(text: string, at: number): number {
+  for (let from = at + 1; ;) {
+    const quote = text.indexOf('"', from);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (text.charCodeAt(quote - 1 - slashes) === 0x5c) slashes += 1;
+    if (slashes % 2 === 0) return quote + 1;
+    from = quote + 1;
+  }
 }
 
 function classify(value: Record<string, unknown>, idText: string | undefined): Message {
@@ -88,7 +121,7 @@ class Scan {
   }
 
   private string(open: readonly (Set<string> | undefined)[]): void {
-    const end = this.stringEnd();
+    const end = stringEnd(this.text, this.at);
     const raw = this.text.slice(this.at, end);
     this.at = end;
     if (!this.isKey()) {
@@ -100,16 +133,6 @@ class Scan {
     if (keys?.has(key)) throw new MalformedMessage(`duplicate JSON object key \`${key}\``);
     keys?.add(key);
     if (key === 'id' && open.length === 1) this.idText = this.following();
-  }
-
-  private stringEnd(): number {
-    for (let from = this.at + 1; ;) {
-      const quote = this.text.indexOf('"', from);
-      let slashes = 0;
-      while (this.text.charCodeAt(quote - 1 - slashes) === 0x5c) slashes += 1;
-      if (slashes % 2 === 0) return quote + 1;
-      from = quote + 1;
-    }
   }
 
   /** A string before a colon is a key: JSON has no other use for one. */

@@ -1,9 +1,13 @@
 // The table of codex methods that are not about processes, and the family each belongs to.
 
-import { capabilityMethods } from './capability-roots.ts';
-import { environmentInfo, environmentMethods, type EnvironmentInfo } from './environment.ts';
-import { fsMethods } from './fs.ts';
-import { httpMethods } from './http-request.ts';
+import { capabilityMethods } from './environment/capability-roots.ts';
+import {
+  environmentInfo,
+  environmentMethods,
+  type EnvironmentInfo,
+} from './environment/environment.ts';
+import { fsMethods } from './fs/fs.ts';
+import { httpMethods } from './http/request.ts';
 import type { CodexSurroundings, MethodFamily, MethodTable } from './rpc.ts';
 
 /** Extensions of ours: a client that knows them finds them among the capabilities. */

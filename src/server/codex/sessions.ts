@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { HostApi, Owner } from '../../protocol/host-api.ts';
-import { KEEP_LABEL } from './process-start.ts';
+import { KEEP_LABEL } from './process/start.ts';
 import { RpcError, rpcCodes } from './rpc.ts';
 
 /** The connection that holds a session. */

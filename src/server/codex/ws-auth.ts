@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Owner } from '../../protocol/host-api.ts';
-import { sumOf, secretIn, type Bearer } from '../tokens.ts';
+import { sumOf, secretIn, type Bearer } from '../http/tokens.ts';
 
 export interface WsAuthOptions {
   readonly kind: 'own' | 'none' | 'capability-token' | 'signed-bearer-token';
@@ -21,6 +21,8 @@ export interface WsAuthOptions {
 export interface WsAuth {
   /** Part of the address that is printed: only of a token that was made here. */
   readonly token?: string;
+  /** Who comes without a token, where that was chosen. */
+  readonly anyone?: Bearer;
   bearer(token: string): Bearer | undefined;
 }
 
@@ -31,13 +33,15 @@ const DEFAULT_SKEW_SECONDS = 30;
 
 export function wsAuth(options: WsAuthOptions, ownTokenFile: string, clock: Clock): WsAuth {
   refuseStray(options);
-  if (options.kind === 'none') return { bearer: () => undefined };
+  // No more than a token gives.
+  if (options.kind === 'none')
+    return { anyone: { tokenId: 'anyone', owner: OWNER }, bearer: () => undefined };
   if (options.kind === 'signed-bearer-token') return signed(options, clock);
   if (options.kind === 'own') {
     const token = secretIn(ownTokenFile);
     return { token, ...capability(sumOf(token)) };
   }
-  return capability(givenSum(options));
+  return capability(givenHash(options));
 }
 
 function refuseStray({
@@ -56,7 +60,7 @@ function refuseStray({
     throw wrong('the flags of a signed token go with --ws-auth signed-bearer-token');
 }
 
-function givenSum({ tokenFile, tokenSha256 }: WsAuthOptions): Buffer {
+function givenHash({ tokenFile, tokenSha256 }: WsAuthOptions): Buffer {
   if ((tokenFile === undefined) === (tokenSha256 === undefined))
     throw wrong('--ws-auth capability-token needs --ws-token-file or --ws-token-sha256');
   if (tokenSha256 !== undefined) {

@@ -1,0 +1,196 @@
+// Jobs for one timed thread, done one after the other, owners in turn. A job that takes too long or fails costs the thread
+// and is refused by itself; the next one finds a new thread. A thread without work leaves after a while.
+
+import type { TransferListItem } from 'node:worker_threads';
+import type { Clock } from '../clock.ts';
+import { FairQueue } from '../fair-queue.ts';
+import { TimedThread } from './timed-thread.ts';
+import type { JobEnd } from './timed-thread.ts';
+
+export interface TimedQueueOptions<Job> {
+  readonly clock: Clock;
+  readonly name: string;
+  readonly program: URL;
+  readonly maxHeapMb: number;
+  /** Processor time for one job. */
+  readonly budgetMs: number;
+  readonly idleMs: number;
+  /** Of the thread, as `nice` counts; 0 is the program's own. */
+  readonly priority?: number;
+  /** What is sent to the thread when the job's turn has come. */
+  readonly prepare?: (job: Job) => { readonly job: Job; readonly transfer: TransferListItem[] };
+  /** Jobs of one owner that may be too heavy within ten seconds; for so long the owner's next `bounded` ones are refused. */
+  readonly heavyPerOwner?: number;
+  /** Told of an owner whose job was too heavy, before the job is refused; also of a job that its caller gave up. */
+  readonly tooHeavy?: (owner: string) => void;
+}
+
+export interface AskOptions {
+  /** Owners are served in turn, by the time that their jobs take. */
+  readonly owner?: string;
+  readonly transfer?: readonly TransferListItem[];
+  readonly signal?: AbortSignal | undefined;
+  readonly bounded?: boolean;
+}
+
+/** The job took too long or too much memory. */
+export class JobTooHeavy extends Error {
+  readonly outOfMemory: boolean;
+
+  constructor(name: string, outOfMemory: boolean) {
+    super(`A job of ${name} needed too much ${outOfMemory ? 'memory' : 'time'}.`);
+    this.outOfMemory = outOfMemory;
+  }
+}
+
+/** Too many jobs of this owner were too heavy lately. */
+export class OwnerTooHeavy extends Error {}
+
+/** Taken out of the queue before its turn came. */
+export class JobTakenBack extends Error {}
+
+/** The caller gave up. A job that has begun goes on; nobody hears of it. */
+export class JobAbandoned extends Error {}
+
+const HEAVY_PERIOD_US = 10_000_000;
+
+interface Task<Job, Answer> {
+  readonly owner: string;
+  readonly job: Job;
+  readonly transfer: readonly TransferListItem[];
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (reason: Error) => void;
+}
+
+export class TimedQueue<Job, Answer> {
+  private readonly options: TimedQueueOptions<Job>;
+  private thread: TimedThread<Job, Answer> | undefined;
+  private readonly queue = new FairQueue<Task<Job, Answer>>();
+  private current: Task<Job, Answer> | undefined;
+  private begunUs = 0;
+  private cancelIdle: (() => void) | undefined;
+  private closed = false;
+  private readonly ending = new Set<Promise<unknown>>();
+  /** When jobs of an owner were too heavy, the oldest first. */
+  private readonly heavy = new Map<string, number[]>();
+
+  constructor(options: TimedQueueOptions<Job>) {
+    this.options = options;
+  }
+
+  /** True while a thread exists. */
+  get active(): boolean {
+    return this.thread !== undefined;
+  }
+
+  ask(
+    job: Job,
+    { owner = '', transfer = [], signal, bounded = false }: AskOptions = {},
+  ): Promise<Answer> {
+    if (this.closed) return Promise.reject(this.closedError());
+    if (signal?.aborted === true) return Promise.reject(new JobAbandoned());
+    if (bounded && this.isTooHeavy(owner)) return Promise.reject(new OwnerTooHeavy());
+    return new Promise((resolve, reject) => {
+      const settle = (how: () => void): void => {
+        signal?.removeEventListener('abort', abort);
+        how();
+      };
+      const task: Task<Job, Answer> = {
+        owner,
+        job,
+        transfer,
+        resolve: (answer) => settle(() => resolve(answer)),
+        reject: (reason) => settle(() => reject(reason)),
+      };
+      const abort = (): void => {
+        this.queue.delete(owner, task);
+        task.reject(new JobAbandoned());
+      };
+      signal?.addEventListener('abort', abort, { once: true });
+      this.queue.push(owner, task);
+      this.next();
+    });
+  }
+
+  /** Refuses what waits of this owner with JobTakenBack. */
+  takeBack(owner: string): void {
+    for (const task of this.queue.clear(owner)) task.reject(new JobTakenBack());
+  }
+
+  /** Resolves when every thread is gone; what is not done by then is refused. */
+  async close(): Promise<void> {
+    this.closed = true;
+    const tasks = [...(this.current === undefined ? [] : [this.current]), ...this.queue.clear()];
+    this.dropThread();
+    for (const task of tasks) task.reject(this.closedError());
+    await Promise.all(this.ending);
+  }
+
+  private next(): void {
+    if (this.current !== undefined) return;
+    const task = (this.current = this.queue.shift());
+    if (task === undefined) return;
+    this.cancelIdle?.();
+    const { budgetMs, prepare, clock } = this.options;
+    this.thread ??= this.newThread();
+    this.begunUs = clock.nowUs();
+    const { job, transfer } = prepare?.(task.job) ?? task;
+    this.thread.start(job, budgetMs, transfer);
+  }
+
+  private ended(end: JobEnd<Answer>): void {
+    const task = this.current;
+    this.current = undefined;
+    const tookMs = (this.options.clock.nowUs() - this.begunUs) / 1000;
+    if (task) this.queue.charge(task.owner, tookMs);
+    if (end.kind === 'answer') task?.resolve(end.answer);
+    else {
+      this.dropThread();
+      const heavy = end.kind === 'slow' || end.outOfMemory;
+      if (heavy && task) {
+        this.noteHeavy(task.owner);
+        this.options.tooHeavy?.(task.owner);
+        // The next job need not wait until a thread has started.
+        this.thread = this.newThread();
+      }
+      task?.reject(heavy ? new JobTooHeavy(this.options.name, end.kind !== 'slow') : end.error);
+    }
+    this.next();
+    if (this.current !== undefined || this.thread === undefined) return;
+    this.cancelIdle?.();
+    this.cancelIdle = this.options.clock.after(this.options.idleMs, () => this.dropThread());
+  }
+
+  private newThread(): TimedThread<Job, Answer> {
+    return new TimedThread({ ...this.options, tell: (end) => this.ended(end) });
+  }
+
+  private noteHeavy(owner: string): void {
+    if (this.options.heavyPerOwner === undefined) return;
+    this.heavy.set(owner, [...(this.heavy.get(owner) ?? []), this.options.clock.nowUs()]);
+    for (const name of this.heavy.keys()) this.isTooHeavy(name);
+  }
+
+  private isTooHeavy(owner: string): boolean {
+    const { heavyPerOwner = Infinity, clock } = this.options;
+    const since = clock.nowUs() - HEAVY_PERIOD_US;
+    const lately = this.heavy.get(owner)?.filter((atUs) => atUs > since) ?? [];
+    if (lately.length > 0) this.heavy.set(owner, lately);
+    else this.heavy.delete(owner);
+    return lately.length >= heavyPerOwner;
+  }
+
+  private dropThread(): void {
+    this.cancelIdle?.();
+    this.cancelIdle = undefined;
+    this.current = undefined;
+    if (this.thread === undefined) return;
+    const ending = this.thread.end().finally(() => this.ending.delete(ending));
+    this.ending.add(ending);
+    this.thread = undefined;
+  }
+
+  private closedError(): Error {
+    return new Error(`${this.options.name} is closed.`);
+  }
+}

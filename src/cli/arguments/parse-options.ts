@@ -1,0 +1,119 @@
+// Reads options and other words by the rows of a command, in one pass, and says which word is wrong and what was meant.
+
+import type { OptionRow } from './command.ts';
+import { nearest } from './nearest.ts';
+
+export type Rows = Readonly<Record<string, OptionRow>>;
+
+export interface ParsedWords {
+  readonly values: ReadonlyMap<string, readonly (string | true)[]>;
+  /** What is no option, in order. */
+  readonly plain: readonly string[];
+  /** Of these, what stood behind "--"; undefined when there was no "--". */
+  readonly behindDashes: readonly string[] | undefined;
+}
+
+/** The sentence of a refusal, without its command and full stop. */
+export class WrongWord extends Error {}
+
+/** With `stopAtWord` everything from the first word on that is no option is taken as it is. */
+export function parseOptions(
+  args: readonly string[],
+  rows: Rows,
+  stopAtWord: boolean,
+): ParsedWords {
+  const values = new Map<string, (string | true)[]>();
+  const plain: string[] = [];
+  const give = (name: string, value: string | true): void =>
+    void values.set(name, [...(values.get(name) ?? []), value]);
+  for (let at = 0; at < args.length; at += 1) {
+    const word = args[at] ?? '';
+    if (word === '--') {
+      const behindDashes = args.slice(at + 1);
+      return { values, plain: [...plain, ...behindDashes], behindDashes };
+    }
+    if (!word.startsWith('-') || word === '-') {
+      if (stopAtWord)
+        return { values, plain: [...plain, ...args.slice(at)], behindDashes: undefined };
+      plain.push(word);
+      continue;
+    }
+    for (const { name, value } of optionsIn(word, rows)) {
+      if (value !== undefined || rows[name]?.type === 'boolean') {
+        give(name, value ?? true);
+        continue;
+      }
+      at += 1;
+      give(name, valueFor(name, args[at]));
+    }
+  }
+  return { values, plain, behindDashes: undefined };
+}
+
+/** The words that are options, whether they are right or not: what a program looks at before it reads them. */
+export function optionWords(
+  args: readonly string[],
+  rows: Rows,
+  { stopAtWord }: { readonly stopAtWord: boolean },
+): string[] {
+  const found: string[] = [];
+  for (let at = 0; at < args.length && args[at] !== '--'; at += 1) {
+    const word = args[at] ?? '';
+    if (word.startsWith('-') && word !== '-') {
+      found.push(word);
+      if (takesNext(word, rows)) at += 1;
+    } else if (stopAtWord) break;
+  }
+  return found;
+}
+
+function takesNext(word: string, rows: Rows): boolean {
+  try {
+    const last = optionsIn(word, rows).at(-1);
+    return last !== undefined && last.value === undefined && rows[last.name]?.type === 'string';
+  } catch {
+    return false;
+  }
+}
+
+interface Found {
+  readonly name: string;
+  readonly value: string | undefined;
+}
+
+/** One word: "--name", "--name=value", "-n", "-nVALUE", or several letters of which only the last takes a value. */
+function optionsIn(word: string, rows: Rows): Found[] {
+  if (word.startsWith('--')) {
+    const equals = word.indexOf('=');
+    const name = word.slice(2, equals < 0 ? undefined : equals);
+    const value = equals < 0 ? undefined : word.slice(equals + 1);
+    const row = Object.hasOwn(rows, name) ? rows[name] : undefined;
+    if (!row) throw new WrongWord(`unknown option --${name}${meant(name, rows)}`);
+    if (row.type === 'boolean' && value !== undefined)
+      throw new WrongWord(`--${name} takes no value`);
+    return [{ name, value }];
+  }
+  const found: Found[] = [];
+  const letters = Array.from(word.slice(1));
+  for (const [index, letter] of letters.entries()) {
+    const [name, row] = Object.entries(rows).find(([, { short }]) => short === letter) ?? [];
+    if (name === undefined || !row)
+      throw new WrongWord(`unknown option -${letter}${meant(word.slice(1), rows)}`);
+    const rest = letters.slice(index + 1).join('');
+    if (row.type === 'boolean') found.push({ name, value: undefined });
+    else return [...found, { name, value: rest === '' ? undefined : rest }];
+  }
+  return found;
+}
+
+function valueFor(name: string, next: string | undefined): string {
+  if (next === undefined) throw new WrongWord(`--${name} needs a value`);
+  if (next.startsWith('-') && next !== '-')
+    throw new WrongWord(`--${name} needs a value; to pass "${next}", write --${name}=${next}`);
+  return next;
+}
+
+function meant(name: string, rows: Rows): string {
+  const near = nearest(name, Object.keys(rows));
+  return near === undefined ? '' : `; did you mean --${near}`;
+}

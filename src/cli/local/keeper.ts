@@ -1,0 +1,112 @@
+// The keeper as the command line ends it: by asking it, or by a signal when it takes no connections or does not answer.
+
+import { existsSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { CloseReport } from '../../protocol/host-api.ts';
+import type { KeeperNote } from '../../keeper/home-lock.ts';
+import type { KeeperLink } from '../../keeper/link.ts';
+import { isError, type Caller } from '../caller.ts';
+import { endsWithin, tellHolder } from './process.ts';
+
+export interface EndedKeeper {
+  readonly pid: number;
+  /** Undefined when it left without its last words. */
+  readonly report: CloseReport | undefined;
+}
+
+/** The keeper's grace and its KILL, and a little for a busy machine. */
+const LEAVE_MS = 13_000;
+/** A keeper that takes connections does so within this. */
+const REACH_MS = 3000;
+/** It has let go of everything by then. */
+const EXIT_MS = 5000;
+
+/** Undefined when there is none. One that is just being started is waited for; none is started meanwhile. */
+export async function endKeeper(
+  caller: Caller,
+  graceMs: number | undefined,
+): Promise<EndedKeeper | undefined> {
+  const { home } = caller;
+  if (!existsSync(home)) return undefined;
+  const { openHome } = await import('../../keeper/home.ts');
+  const { withoutStarts } = await import('../../keeper/start-lock.ts');
+  return withoutStarts(openHome(home), () => endPresent(caller, graceMs));
+}
+
+async function endPresent(
+  caller: Caller,
+  graceMs: number | undefined,
+): Promise<EndedKeeper | undefined> {
+  try {
+    const host = await reached(caller, graceMs);
+    if (!host) return undefined;
+    const report = await host.stop(graceMs);
+    const { pid } = host.keeper;
+    // What is told is that it is gone.
+    if (!(await endsWithin(pid, EXIT_MS))) throw stillThere(pid);
+    return { pid, report };
+  } catch (error) {
+    // It left while it was asked, with or without a word.
+    if (!isError(error, 'not_answering', 'keeper_lost')) throw error;
+    return endByForce(caller.home, graceMs);
+  }
+}
+
+/**
+ * Whoever wants it to end need not be patient: TERM has the same effect as asking. Only a grace that was chosen has to be
+ * asked for.
+ */
+async function reached(
+  caller: Caller,
+  graceMs: number | undefined,
+): Promise<KeeperLink | undefined> {
+  const running = caller.running();
+  if (graceMs !== undefined) return running;
+  const late = new AbortController();
+  try {
+    return await Promise.race([running, tooLate(late.signal)]);
+  } finally {
+    late.abort();
+  }
+}
+
+async function tooLate(signal: AbortSignal): Promise<never> {
+  await pause(REACH_MS, undefined, { signal });
+  throw new HoldfastError('not_answering', `No answer within ${REACH_MS} ms.`);
+}
+
+/** TERM is all that a keeper needs to end everything. A stopped one is continued, or it would sit on the TERM. */
+async function endByForce(
+  home: string,
+  graceMs: number | undefined,
+): Promise<EndedKeeper | undefined> {
+  if (!existsSync(home)) return undefined;
+  const { openHome } = await import('../../keeper/home.ts');
+  const { lockHolder, readNote } = await import('../../keeper/home-lock.ts');
+  const { lock } = openHome(home);
+  const holder = lockHolder<KeeperNote>(lock);
+  if (holder === 'unknown')
+    throw new HoldfastError(
+      'not_answering',
+      `The keeper of ${home} has not identified itself yet.`,
+    );
+  const now = (): ReturnType<typeof lockHolder> => lockHolder(lock);
+  if (holder) tellHolder(holder, `The keeper of ${home}`, now, 'SIGTERM', 'SIGCONT');
+  // Without a holder it has given up the home already, and is about to leave.
+  const leaving = holder ?? readNote<KeeperNote>(lock);
+  if (!leaving) return undefined;
+  const { pid } = leaving;
+  if (!(await endsWithin(pid, LEAVE_MS + (graceMs ?? 0)))) throw stillThere(pid);
+  const last = readNote<KeeperNote>(lock);
+  return { pid, report: last?.pid === pid ? last.closed : undefined };
+}
+
+function stillThere(pid: number): HoldfastError {
+  const advice = `Its processes may be alive. End it with "kill -9 ${pid}"; the next keeper reports them as lost and can stop them`;
+  return new HoldfastError(
+    'not_answering',
+    `The keeper (pid ${pid}) was asked to exit and has not. ${advice}.`,
+    { pid },
+  );
+}

@@ -1,0 +1,82 @@
+// The local server as the command line finds, ends and starts it.
+
+import { closeSync, constants, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { whyStill } from '../../system/process-state.ts';
+import { startServerProcess, type StartedServer } from '../../client/server-process.ts';
+import type { LockNote } from '../../keeper/home-lock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { LastServer, ServerNote } from '../../server/server-lock.ts';
+import { endsWithin, tellHolder } from './process.ts';
+
+/** A server that was told to end has done so by then. It holds nothing that must survive it: then it is killed. */
+const LEAVE_MS = 3000;
+/** One that is just starting the keeper finishes that first, or nobody would know of that keeper. */
+const START_MS = 5000;
+
+/** The server of a home, where it answers and who it is; undefined when none runs. */
+export async function localServer(
+  home: string,
+): Promise<Pick<ServerNote, 'url' | 'pid'> | undefined> {
+  if (!existsSync(home)) return undefined;
+  const { runningServer } = await import('../../server/server-lock.ts');
+  const server = runningServer(home);
+  return server && { url: server.url, pid: server.pid };
+}
+
+/** Ends the server of a home that serves, and waits until it has ended. Undefined when there is none. */
+export async function endServer(home: string): Promise<ServerNote | undefined> {
+  if (!existsSync(home)) return undefined;
+  const { runningServer } = await import('../../server/server-lock.ts');
+  return end(home, runningServer, LEAVE_MS);
+}
+
+/** As `endServer`; one that is only just starting is ended, too. */
+export async function endAnyServer(home: string): Promise<LockNote | undefined> {
+  if (!existsSync(home)) return undefined;
+  const { presentServer, runningServer } = await import('../../server/server-lock.ts');
+  return end(home, presentServer, runningServer(home) ? LEAVE_MS : START_MS);
+}
+
+async function end<Note extends LockNote>(
+  home: string,
+  find: (home: string) => Note | undefined,
+  withinMs: number,
+): Promise<Note | undefined> {
+  const server = find(home);
+  if (!server) return undefined;
+  const { pid } = server;
+  const tell = (...signals: NodeJS.Signals[]): void =>
+    tellHolder(server, `The server of ${home}`, () => find(home), ...signals);
+  // A stopped one would sit on the TERM.
+  tell('SIGTERM', 'SIGCONT');
+  if (await endsWithin(pid, withinMs)) return server;
+  tell('SIGKILL');
+  if (await endsWithin(pid, LEAVE_MS)) return server;
+  const problem = `The server (pid ${pid}) was killed and is still there: ${whyStill(pid) ?? 'the kernel does not let it go'}.`;
+  throw new HoldfastError('not_answering', problem, { pid });
+}
+
+/** The server of a home that ended unasked; undefined when none did. */
+export async function lastServer(home: string): Promise<LastServer | undefined> {
+  if (!existsSync(home)) return undefined;
+  return (await import('../../server/server-lock.ts')).lastServer(home);
+}
+
+/** Starts a server in a session of its own; what it has to report goes to server.log in the home. */
+export async function startServer(
+  home: string,
+  { port, again }: { readonly port: number; readonly again: readonly string[] },
+  env: NodeJS.ProcessEnv,
+): Promise<StartedServer> {
+  const { openHome, openPrivate } = await import('../../keeper/home.ts');
+  const log = join(openHome(home).folder, 'server.log');
+  // Not our own stderr: whoever reads that would wait for the end of the server.
+  const fd = openPrivate(log, constants.O_WRONLY | constants.O_TRUNC);
+  try {
+    const args = [...again, '--home', home, '--port', String(port)];
+    return await startServerProcess([process.argv[1] ?? '', ...args], { env, stderr: fd });
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,53 @@
+// A filter of lines: of what several streams print, the whole lines that match, as they are. Matched is the text without
+// escape sequences, as a person sees it.
+
+import { stripAnsi } from '../../base/bytes/ansi.ts';
+import type { Stream } from '../../protocol/event.ts';
+
+const LF = 10;
+/** An unfinished line is not waited for beyond this: it is judged as it is. */
+const MAX_LINE_BYTES = 1024 * 1024;
+
+export interface Line {
+  readonly stream: Stream;
+  readonly bytes: Buffer;
+}
+
+export class LineFilter {
+  private readonly pattern: RegExp;
+  private readonly unfinished = new Map<Stream, Buffer[]>();
+
+  constructor(pattern: RegExp) {
+    this.pattern = pattern;
+  }
+
+  push(stream: Stream, bytes: Buffer): Line[] {
+    const found: Line[] = [];
+    let from = 0;
+    for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, from)) {
+      this.judge(stream, bytes.subarray(from, at + 1), found);
+      from = at + 1;
+    }
+    if (from === bytes.length) return found;
+    const rest = Buffer.from(bytes.subarray(from));
+    const held = [...(this.unfinished.get(stream) ?? []), rest];
+    this.unfinished.set(stream, held);
+    if (held.reduce((sum, each) => sum + each.length, 0) >= MAX_LINE_BYTES)
+      this.judge(stream, Buffer.alloc(0), found);
+    return found;
+  }
+
+  /** What was not ended by a line break is a line too. */
+  end(): Line[] {
+    const found: Line[] = [];
+    for (const stream of this.unfinished.keys()) this.judge(stream, Buffer.alloc(0), found);
+    return found;
+  }
+
+  private judge(stream: Stream, rest: Buffer, found: Line[]): void {
+    const bytes = Buffer.concat([...(this.unfinished.get(stream) ?? []), rest]);
+    this.unfinished.delete(stream);
+    const text = stripAnsi(bytes.toString('utf8')).replace(/\r?\n$/, '');
+    if (this.pattern.test(text)) found.push({ stream, bytes });
+  }
+}

@@ -1,0 +1,112 @@
+// The program: finds the command, has it read all its words, then does what they say, prints the answer, and answers
+// the exit code.
+
+import { errors, toErrorShape, type ErrorCode } from '../protocol/errors.ts';
+import { Caller } from './caller.ts';
+import { commonOptions, helpOf, type Answer, type Command } from './arguments/command.ts';
+import { findCommand } from './commands.ts';
+import { Output, type OutputStream } from './output/output.ts';
+import { optionWords } from './arguments/parse-options.ts';
+import { remedyOf } from './output/remedies.ts';
+import { Words } from './arguments/words.ts';
+
+/** What the program is started in. */
+export interface InheritedEnvironment {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  /** Called once, before anything is printed. */
+  readonly begun?: (out: Output) => void;
+}
+
+const namesOfFlags: ReadonlyMap<string, string> = new Map([
+  ['--help', 'help'],
+  ['-h', 'help'],
+  ['--version', 'version'],
+  ['-v', 'version'],
+  ['-V', 'version'],
+]);
+
+export async function runProgram(
+  args: readonly string[],
+  surroundings: InheritedEnvironment,
+): Promise<number> {
+  const [first = 'help', ...rest] = args;
+  const name = namesOfFlags.get(first) ?? first;
+  const command = await findCommand(name).catch((error: unknown) => ({ error }));
+  const { stdout, stderr, env, cwd } = surroundings;
+  // Before the words are read, so that an error in them is told in the form that was asked for.
+  const flags = optionWords(rest, 'error' in command ? commonOptions : optionsOf(command), {
+    stopAtWord: !('error' in command) && command.runsWords === true,
+  });
+  const colour = !env['NO_COLOR'] && env['TERM'] !== 'dumb';
+  const [json, raw] = [flags.includes('--json'), flags.includes('--raw')];
+  const out = new Output({ stdout, stderr, json, raw, colour });
+  surroundings.begun?.(out);
+  if (name === 'tty') {
+    // Its commands have flags and envelopes of their own.
+    const { ttyMain } = await import('./tty/main.ts');
+    return ttyMain(rest, { env, cwd, program: 'holdfast tty', stdout, stderr });
+  }
+  if ('error' in command) return tell(name, out, { result: undefined, error: command.error });
+  const { failureExit } = command;
+  try {
+    return await tell(name, out, await perform(command, rest, { ...surroundings, out }));
+  } catch (error) {
+    return tell(name, out, { result: undefined, error }, failureExit);
+  }
+}
+
+function optionsOf(command: Command): Command['options'] {
+  return { ...command.options, ...commonOptions };
+}
+
+async function perform(
+  command: Command,
+  args: readonly string[],
+  { env, cwd, out }: InheritedEnvironment & { readonly out: Output },
+): Promise<Answer> {
+  const words = new Words(command, args);
+  if (words.flag('help')) {
+    const { usage, summary, options } = command;
+    return { result: { name: command.name, usage, summary, options }, lines: helpOf(command) };
+  }
+  const [home, owner] = [words.text('home'), words.text('owner')];
+  const note = (text: string): void => void (out.json || out.note(text));
+  const caller = new Caller({ env, cwd, home, owner, note });
+  try {
+    const action = command.read({ words, caller, out });
+    words.seal();
+    return await action();
+  } finally {
+    out.endLive();
+    await out.finish();
+    await caller.close();
+  }
+}
+
+async function tell(
+  name: string,
+  out: Output,
+  answer: Answer,
+  failureExit = (code: ErrorCode): number => errors[code].exit,
+): Promise<number> {
+  const { result, lines = [], error } = answer;
+  if (answer.said) return answer.exitCode ?? 0;
+  if (out.json) await out.object(envelope(name, result, error));
+  else for (const line of lines) await out.line(line);
+  if (error === undefined) return answer.exitCode ?? 0;
+  const shape = toErrorShape(error);
+  if (!out.json) await out.note(shape.message, { style: 'red', advice: remedyOf(shape) });
+  return answer.exitCode ?? failureExit(shape.code);
+}
+
+function envelope(name: string, result: unknown, error: unknown): Record<string, unknown> {
+  const head = { ok: error === undefined, command: name, timestamp: new Date().toISOString() };
+  if (error === undefined) return { ...head, result };
+  const shape = toErrorShape(error);
+  const { retryable } = errors[shape.code];
+  const told = { ...shape, remedy: remedyOf(shape), retryable };
+  return { ...head, ...(result !== undefined && { result }), error: told };
+}

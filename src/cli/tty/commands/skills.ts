@@ -1,0 +1,78 @@
+// `tty skills list`, `skills get`, `skills path`: how to drive terminals, told to whoever asks the command itself.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { TtyAnswer, TtyCall, TtyCommand } from '../command.ts';
+import { TtyError } from '../envelope.ts';
+
+const FOLDER = fileURLToPath(new URL('../../../../skill-data', import.meta.url));
+
+interface Skill {
+  readonly name: string;
+  readonly source: 'bundled';
+  readonly path: string;
+  readonly content: string;
+}
+
+function all(): Skill[] {
+  return readdirSync(FOLDER).map((name) => {
+    const path = join(FOLDER, name, 'SKILL.md');
+    return { name, source: 'bundled', path, content: readFileSync(path, 'utf8') };
+  });
+}
+
+function named(call: TtyCall): Skill {
+  const [name = ''] = call.exactly(1);
+  const known = all();
+  const found = known.find((skill) => skill.name === name);
+  if (found) return found;
+  const names = known.map((skill) => skill.name);
+  throw new TtyError(
+    'SKILL_NOT_FOUND',
+    `Skill not found. There is no "${name.slice(0, 40)}"; known are ${names.join(', ')}.`,
+    { known: names },
+  );
+}
+
+export const skillsList: TtyCommand = {
+  name: 'skills list',
+  usage: '',
+  summary: 'List what can be read about driving terminals.',
+  flags: {},
+  run: async (call): Promise<TtyAnswer> => {
+    call.exactly(0);
+    const skills = all().map(({ name, source, content }) => ({
+      name,
+      description: /^description: (.*)$/m.exec(content)?.[1] ?? '',
+      source,
+    }));
+    return {
+      result: { skills },
+      lines: skills.map((skill) => `${skill.name}\t${skill.description}`),
+    };
+  },
+};
+
+export const skillsGet: TtyCommand = {
+  name: 'skills get',
+  usage: 'NAME',
+  summary: 'Print one.',
+  flags: {},
+  printsText: true,
+  run: async (call): Promise<TtyAnswer> => {
+    const skill = named(call);
+    return { result: skill, lines: [skill.content.trimEnd()] };
+  },
+};
+
+export const skillsPath: TtyCommand = {
+  name: 'skills path',
+  usage: 'NAME',
+  summary: 'Say where its file is.',
+  flags: {},
+  run: async (call): Promise<TtyAnswer> => {
+    const { name, source, path } = named(call);
+    return { result: { name, source, path }, lines: [path] };
+  },
+};

@@ -1,0 +1,251 @@
+// One server on a unix socket or a URL, asked over HTTP. A connection that breaks is made again and the question
+// asked again, as long as asking twice does no harm: whoever waits notices nothing but time.
+
+import {
+  Agent,
+  request as httpRequest,
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { setTimeout as pause } from 'node:timers/promises';
+import { systemClock } from '../base/clock.ts';
+import { errnoOf } from '../base/disk.ts';
+import { PeerWatch } from '../system/peer-watch.ts';
+import { whyStill } from '../system/process-state.ts';
+import { fromErrorShape, HoldfastError, type ErrorShape } from '../protocol/errors.ts';
+import type { Results } from '../protocol/host-api.ts';
+import type { Api } from './api.ts';
+
+export interface HttpTarget {
+  /** http(s)://host:port */
+  readonly url?: string;
+  readonly socketPath?: string;
+  readonly token?: string | undefined;
+  /** In whose name, when the token may act for anyone. */
+  readonly owner?: string | undefined;
+  /** How long a server that went away is waited for. */
+  readonly reconnectMs?: number;
+  /** The process of a server on this machine, where it is known. */
+  readonly pid?: () => number | undefined;
+  /** Called when nobody listens, before the next try: starts the local server. */
+  readonly revive?: () => Promise<void>;
+}
+
+interface Ask {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+  /** Asking twice would not be the same as asking once. */
+  readonly once?: true;
+  /** The answer is no JSON. */
+}
+
+const DEFAULT_RECONNECT_MS = 30_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
+/** Each ping is a request: a server that is quiet is asked later than a keeper would be. */
+const PING_AFTER_TICKS = 4;
+
+/** A request that has no answer yet. */
+interface Unanswered {
+  readonly request: ClientRequest;
+  /** The server may have left its answer to the keeper, which then gives it even if the server stands still. */
+  readonly handedOver: boolean;
+  /** The server has been heard since. */
+  seen: boolean;
+}
+
+export class HttpWire {
+  private readonly target: HttpTarget;
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: Infinity });
+  private readonly unanswered = new Set<Unanswered>();
+  private readonly watch: PeerWatch;
+
+  constructor(target: HttpTarget) {
+    this.target = target;
+    this.watch = new PeerWatch({
+      clock: systemClock,
+      owes: () => this.unanswered.size > 0,
+      ping: () => this.ping(),
+      pingAfterTicks: PING_AFTER_TICKS,
+      pid: () => this.target.pid?.(),
+      silent: () => this.silent(),
+    });
+  }
+
+  /** The time limit is the caller's, whatever happens to the connection meanwhile. */
+  async wait(
+    params: Parameters<Api['wait']>[0],
+    signal: AbortSignal | undefined,
+  ): Promise<Results['wait']> {
+    const until = params.timeoutMs === undefined ? undefined : performance.now() + params.timeoutMs;
+    const body = (): unknown =>
+      until === undefined
+        ? params
+        : { ...params, timeoutMs: Math.max(0, Math.round(until - performance.now())) };
+    const ask: Ask = { method: 'POST', path: '/v1/wait', signal };
+    return this.again(() => this.json<Results['wait']>({ ...ask, body: body() }), ask);
+  }
+
+  ask<T>(ask: Ask): Promise<T> {
+    return this.again(() => this.json<T>(ask), ask);
+  }
+
+  async range(ask: Ask): Promise<Results['range']> {
+    const { bytes, headers } = await this.again(async () => this.once(ask), ask);
+    const number = (name: string): number => Number(headers[`holdfast-${name}`]);
+    return {
+      offset: number('offset'),
+      bytes,
+      missedBytes: number('missed-bytes'),
+      totalBytes: number('total-bytes'),
+      end: headers['holdfast-end'] === 'true',
+    };
+  }
+
+  download(ask: Ask): Promise<{ bytes: Buffer; headers: IncomingHttpHeaders }> {
+    return this.again(() => this.once(ask), ask);
+  }
+
+  async bytes(ask: Ask): Promise<Buffer> {
+    return (await this.download(ask)).bytes;
+  }
+
+  async close(): Promise<void> {
+    this.watch.close();
+    this.agent.destroy();
+  }
+
+  /** Any answer will do, a refusal too. It shows that the server has taken all that was asked before. */
+  private ping(): void {
+    const before = [...this.unanswered];
+    const request = this.request({ method: 'GET', path: '/readyz' }, (response) => {
+      response.resume();
+      this.watch.heard();
+      for (const each of before) each.seen = true;
+    });
+    // Whoever waits for the server learns the same.
+    request.on('error', () => undefined);
+    request.end();
+  }
+
+  private unreachable(error: unknown): HoldfastError {
+    const reason = error instanceof Error ? error.message : String(error);
+    const problem = `The server cannot be reached: ${reason}`;
+    const { url } = this.target;
+    // What runs there is not ours to look into.
+    const remedy = `See that "holdfast serve" runs at ${url ?? ''}, and that nothing is in between.`;
+    return new HoldfastError('keeper_unreachable', problem, url === undefined ? {} : { remedy });
+  }
+
+  private silent(): void {
+    const pid = this.target.pid?.();
+    const why = whyStill(pid);
+    const who = pid === undefined ? 'The server' : `The server (pid ${pid})`;
+    const problem = `${who} does not answer${why === undefined ? '' : `: ${why}`}.`;
+    for (const { request, handedOver, seen } of this.unanswered)
+      if (!handedOver || !seen) request.destroy(new HoldfastError('not_answering', problem));
+  }
+
+  private async again<T>(question: () => Promise<T>, ask: Ask): Promise<T> {
+    const giveUpAt = performance.now() + (this.target.reconnectMs ?? DEFAULT_RECONNECT_MS);
+    for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+      try {
+        return await question();
+      } catch (error) {
+        if (error instanceof HoldfastError) throw error;
+        const errno = errnoOf(error) ?? '';
+        const never = errno === 'ECONNREFUSED' || errno === 'ENOENT';
+        if (ask.signal?.aborted) throw new HoldfastError('aborted', 'The caller stopped waiting.');
+        if ((ask.once && !never) || performance.now() > giveUpAt) throw this.unreachable(error);
+        if (never) await this.target.revive?.();
+        await pause(wait, undefined, { signal: ask.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  private async json<T>(ask: Ask): Promise<T> {
+    const { bytes } = await this.once(ask);
+    return parse(bytes, 200) as T;
+  }
+
+  private async once(ask: Ask): Promise<{ bytes: Buffer; headers: IncomingHttpHeaders }> {
+    const response = await this.send(ask);
+    const chunks: Buffer[] = [];
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      this.watch.heard();
+      chunks.push(chunk);
+    }
+    const bytes = Buffer.concat(chunks);
+    const { statusCode: status = 0, headers } = response;
+    if (status === 200) return { bytes, headers };
+    throw fromErrorShape((parse(bytes, status) as { error: ErrorShape }).error);
+  }
+
+  private send(ask: Ask): Promise<IncomingMessage> {
+    const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));
+    return new Promise((resolve, reject) => {
+      const request = this.request(ask, resolve, body);
+      const entry = { request, handedOver: ask.path === '/v1/wait', seen: false };
+      this.unanswered.add(entry);
+      this.watch.expect();
+      request.once('response', () => this.watch.heard());
+      request.once('close', () => this.unanswered.delete(entry));
+      request.once('error', reject);
+      request.end(body);
+    });
+  }
+
+  private request(
+    ask: Ask,
+    answered: (response: IncomingMessage) => void,
+    body?: Buffer,
+  ): ClientRequest {
+    const { url, socketPath, token, owner } = this.target;
+    const base = new URL(url ?? 'http://localhost');
+    const options: RequestOptions = {
+      method: ask.method,
+      path: base.pathname.replace(/\/$/, '') + ask.path + queryText(ask.query),
+      headers: {
+        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+        ...(owner !== undefined && { 'Holdfast-Owner': owner }),
+        ...(body && { 'Content-Type': 'application/json', 'Content-Length': body.length }),
+      },
+      ...(socketPath === undefined ? { host: base.hostname, port: base.port } : { socketPath }),
+      ...(ask.signal && { signal: ask.signal }),
+    };
+    const secure = base.protocol === 'https:';
+    const request = secure
+      ? httpsRequest(options, answered)
+      : httpRequest({ ...options, agent: this.agent }, answered);
+    request.setNoDelay(true);
+    return request;
+  }
+}
+
+function parse(bytes: Buffer, status: number): unknown {
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8'));
+    if (status === 200 || (typeof value === 'object' && value !== null && 'error' in value))
+      return value;
+  } catch {
+    // Falls through: whatever answered is not Holdfast.
+  }
+  throw new HoldfastError(
+    'keeper_unreachable',
+    `The server answered ${status} with something that is not ours.`,
+  );
+}
+
+function queryText(query: Ask['query'] = {}): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) given.set(name, String(value));
+  }
+  return given.size === 0 ? '' : `?${given.toString()}`;
+}

@@ -1,0 +1,207 @@
+// A child on a terminal: session leader, foreground group, and a controlling terminal of its own.
+
+import { closeSync, constants, openSync } from 'node:fs';
+
+import { errnoOf } from '../../base/disk.ts';
+import type { LaunchPlan, TerminalSize } from '../../protocol/process.ts';
+import type { Child, ChildListener, ChildTerminal, ExitStatus } from './child.ts';
+import { type ChildTools, Descriptor } from './descriptor.ts';
+import type { Posix } from '../../system/posix.ts';
+import { asked, PosixError } from '../../system/posix-library.ts';
+import { refuseReserved } from '../../system/descriptor-reserve.ts';
+import { checkPlan, explainStart, explainTerminal } from '../start/spawn-error.ts';
+
+// The kernel holds 8 KiB in a terminal's flip buffer and 4 KiB in its line discipline (drivers/tty/pty.c, n_tty.c):
+// what is read beyond this was printed after the reading began.
+const maxHeldBytes = 65_536;
+const controlD = 0x04;
+/** What is taken for true where the kernel does not tell: as if a password were typed, so that nothing typed is recorded. */
+const UNKNOWN_MODE = { echoes: false, lines: true, endOfFile: controlD };
+
+/** Descriptors of one terminal that are ours. */
+interface Terminal {
+  readonly name: string;
+  readonly master: number;
+  /**
+   * The device, held open by us until the root process has ended. Without it a program that closes and reopens its
+   * terminal looks like the end.
+   */
+  readonly hold: number;
+}
+
+export async function startPtyChild(
+  plan: LaunchPlan,
+  listener: ChildListener,
+  tools: ChildTools,
+): Promise<Child> {
+  checkPlan(plan);
+  const terminal = openTerminal(tools.posix, plan.size);
+  const birth = tools.reaper.expect();
+  try {
+    const pid = await spawnOnTerminal(plan, terminal, tools.posix);
+    const child = new PtyChild(pid, terminal, listener, tools);
+    birth.register(pid, (status) => child.rootEnded(status));
+    return child;
+  } catch (error) {
+    birth.failed();
+    throw error;
+  }
+}
+
+async function spawnOnTerminal(
+  plan: LaunchPlan,
+  terminal: Terminal,
+  posix: Posix,
+): Promise<number> {
+  try {
+    return await posix.spawn(plan, { terminal: terminal.name });
+  } catch (error) {
+    for (const fd of [terminal.master, terminal.hold]) closeSync(fd);
+    throw explainStart(error, plan);
+  }
+}
+
+function openTerminal(posix: Posix, { cols, rows }: TerminalSize): Terminal {
+  const opened: number[] = [];
+  try {
+    const { master, name } = posix.openTerminal();
+    opened.push(master);
+    posix.setTerminalSize(master, cols, rows);
+    const hold = openDevice(name);
+    opened.push(hold);
+    refuseReserved(posix, opened);
+    return { name, master, hold };
+  } catch (error) {
+    opened.forEach((fd) => closeSync(fd));
+    throw explainTerminal(error);
+  }
+}
+
+function openDevice(name: string): number {
+  try {
+    return openSync(name, constants.O_RDWR | constants.O_NOCTTY);
+  } catch (error) {
+    throw new PosixError(errnoOf(error) ?? 'EIO', 'open');
+  }
+}
+
+class PtyChild implements Child {
+  readonly pid: number;
+  private readonly posix: Posix;
+  private readonly master: Descriptor;
+  private hold: number | undefined;
+  /** Undefined when the terminal has ended or was released: its descriptors are closed then. */
+  private listener: ChildListener | undefined;
+
+  constructor(pid: number, terminal: Terminal, listener: ChildListener, tools: ChildTools) {
+    this.pid = pid;
+    this.posix = tools.posix;
+    this.listener = listener;
+    this.hold = terminal.hold;
+    this.master = new Descriptor(terminal.master, tools, {
+      received: (bytes) => this.listener?.output('pty', bytes),
+      over: () => this.finish(),
+    });
+  }
+
+  write(bytes: Buffer): Promise<void> {
+    return this.master.write(bytes);
+  }
+
+  endInput(): void {
+    if (!this.listener) return;
+    const { endOfFile } = this.mode();
+    // 0 means that the terminal has no such character at the moment.
+    this.master.write(Buffer.of(endOfFile || controlD)).catch(() => {});
+  }
+
+  resize({ cols, rows }: TerminalSize): void {
+    if (!this.listener) return;
+    try {
+      this.posix.setTerminalSize(this.master.fd, cols, rows);
+    } catch (error) {
+      throw explainTerminal(error, 'the size of the terminal could not be set');
+    }
+  }
+
+  readonly terminal: ChildTerminal = {
+    foreground: () => {
+      if (!this.listener) return undefined;
+      try {
+        return this.posix.foregroundGroup(this.master.fd);
+      } catch (error) {
+        throw explainTerminal(error, 'it is not known which group has the terminal');
+      }
+    },
+    unread: () => this.unread(),
+    unheard: () => this.unheard(),
+    secret: () => {
+      if (!this.listener) return false;
+      const { echoes, lines } = this.mode();
+      return lines && !echoes;
+    },
+    edits: () => this.listener !== undefined && !this.mode().lines,
+  };
+
+  echoes(): boolean {
+    return !this.listener || this.mode().echoes;
+  }
+
+  /** Where the kernel does not tell, something may be: the next look says more. */
+  private unread(): boolean {
+    const { hold } = this;
+    if (this.master.isWriting) return true;
+    return hold !== undefined && (asked(() => this.holdsInput(hold)) ?? true);
+  }
+
+  private unheard(): boolean {
+    const { fd } = this.master;
+    return (
+      this.listener !== undefined && (asked(() => this.posix.readability(fd).readable) ?? true)
+    );
+  }
+
+  private mode(): typeof UNKNOWN_MODE {
+    return asked(() => this.posix.terminalMode(this.master.fd)) ?? UNKNOWN_MODE;
+  }
+
+  pause(): void {
+    this.master.pause();
+  }
+
+  resume(): void {
+    this.master.resume();
+  }
+
+  release(): void {
+    this.listener = undefined;
+    this.master.close();
+    this.letDeviceGo();
+  }
+
+  /** The reaper's call. What the terminal holds now is delivered first, even while reading is paused. */
+  rootEnded(status: ExitStatus): void {
+    if (!this.listener) return;
+    // "Not now" from the kernel is exact: it flushes before it says so.
+    this.master.drain(maxHeldBytes);
+    this.listener?.exited(status);
+    this.letDeviceGo();
+    if (this.master.drain(maxHeldBytes)) this.finish();
+  }
+
+  private finish(): void {
+    const { listener } = this;
+    this.release();
+    listener?.ended();
+  }
+
+  /** Of characters fewer than the program asks for at once there is nothing to be read, yet they are there. */
+  private holdsInput(device: number): boolean {
+    return this.posix.readability(device).readable || this.posix.readableBytes(device) > 0;
+  }
+
+  private letDeviceGo(): void {
+    if (this.hold !== undefined) closeSync(this.hold);
+    this.hold = undefined;
+  }
+}

@@ -1,0 +1,108 @@
+// Where the completion feed is kept: one small journal in a folder of its own, written anew when it has grown large.
+
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Turns } from '../../base/turns.ts';
+import { decodeRecords } from '../../protocol/record.ts';
+import { Journal, type JournalOptions } from '../../journal/write/journal.ts';
+import { readPage } from '../../journal/read/reader.ts';
+import { listJournals, openInTurns } from '../../journal/read/recovery.ts';
+import { segmentName } from '../../journal/read/segment.ts';
+import { tryTo } from '../../journal/write/segment-file.ts';
+import { EndedJournal } from '../../journal/read/ended-journal.ts';
+import { Completions, type FeedNote } from './completions.ts';
+
+/** Far below the size at which a journal drops from its middle. */
+const REWRITE_BYTES = 8 * 1024 * 1024;
+
+/** After a disk has refused that, it is tried again when the file has grown by so much. */
+const REWRITE_AGAIN_BYTES = 1024 * 1024;
+
+export type FeedOptions = Omit<JournalOptions, 'place' | 'after'> & {
+  readonly place: Omit<JournalOptions['place'], 'id'>;
+};
+
+export class FeedFile {
+  readonly completions = new Completions();
+  private readonly options: FeedOptions;
+  private journal: Journal | undefined;
+  private rewriteBytes = REWRITE_BYTES;
+  /** Each rewriting makes a journal with the next number, so that several left by a crash are replayed in their order. */
+  private generation = 0;
+
+  constructor(options: FeedOptions) {
+    this.options = options;
+  }
+
+  async open(): Promise<void> {
+    const { folder, disk } = this.options.place;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const old = Array.from(listJournals(folder)).sort(([a], [b]) => (a < b ? -1 : 1));
+    const turns = new Turns();
+    for (const [id, numbers] of old) {
+      const { segments } = await openInTurns({ disk, folder, id, numbers }, turns);
+      const seq = segments.at(-1)?.endSeq ?? 0;
+      await this.replay(new EndedJournal(segments, { seq, offset: 0, lostBytes: 0 }));
+      this.generation = Math.max(this.generation, generationOf(id));
+    }
+    // Only when the new file holds everything are the old ones needed no more. One that the disk does not let go is replayed
+    // before the newer ones, like those that a crash leaves.
+    if (!this.rewrite()) return;
+    for (const [id, numbers] of old)
+      for (const number of numbers) tryTo(() => disk.remove(join(folder, segmentName(id, number))));
+  }
+
+  /** To be called now and then: keeps the file small. */
+  compact(): void {
+    const { journal: old } = this;
+    if (!old || old.bytesOnDisk < this.rewriteBytes) return;
+    if (this.rewrite()) {
+      old.remove();
+      this.rewriteBytes = REWRITE_BYTES;
+      return;
+    }
+    // The disk does not take a new one: the old one, which holds everything, goes on, and is left alone for a while.
+    this.journal?.remove();
+    this.journal = old;
+    this.completions.goOnWith(old);
+    this.rewriteBytes = old.bytesOnDisk + REWRITE_AGAIN_BYTES;
+  }
+
+  /** False while the disk refuses: a keeper that is killed now loses acknowledgements. */
+  get isStored(): boolean {
+    return this.journal?.degraded === undefined;
+  }
+
+  /** Resolves when everything is written, or held in memory by a disk that refuses. */
+  async close(): Promise<void> {
+    await this.journal?.visible();
+    this.journal?.release();
+  }
+
+  /** False when the disk does not take it now: it stays in memory and goes there later. */
+  private rewrite(): boolean {
+    const { place, limits, clock, pool } = this.options;
+    this.generation += 1;
+    const id = `feed-${String(this.generation).padStart(12, '0')}`;
+    const journal = new Journal({ place: { ...place, id }, limits, clock, pool });
+    this.completions.recordTo(journal);
+    journal.flush();
+    this.journal = journal;
+    return journal.degraded === undefined && journal.visibleSeq === journal.seq;
+  }
+
+  private async replay(journal: EndedJournal): Promise<void> {
+    for (let after = 0; ;) {
+      const page = await readPage(journal, { after, maxBytes: 1024 * 1024 });
+      if (page.nextAfter === after) return;
+      for (const event of decodeRecords(page.records)) {
+        if (event.kind === 'note') this.completions.replay(event.body as unknown as FeedNote);
+      }
+      after = page.nextAfter;
+    }
+  }
+}
+
+function generationOf(id: string): number {
+  return Number(id.replace(/^feed-/, '')) || 0;
+}

@@ -1,0 +1,346 @@
+// The descendants of a root process: who they are, whether any is left, and signals that reach them and nobody else.
+// A number is no identity: it is believed only while the kernel cannot have given it away.
+
+import { closeSync } from 'node:fs';
+import { constants } from 'node:os';
+
+import { errnoOf } from '../../base/disk.ts';
+import { Turns } from '../../base/turns.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { RefusedSignal } from '../../protocol/host-api.ts';
+import type { Posix } from '../../system/posix.ts';
+import { PosixError } from '../../system/posix-library.ts';
+import {
+  isAlive,
+  isShortage,
+  type Marker,
+  type ProcessEntry,
+  type ProcessTable,
+  systemTable,
+} from '../../system/proc-table.ts';
+
+/** A root that was started as leader of a session, and all that came from it. */
+export interface Family {
+  /** Also the number of its session and of its first process group. */
+  readonly rootPid: number;
+  readonly marker: Marker;
+  /**
+   * `nowTicks()` when the root was reaped; absent while it is not. 0 when that is not known, as after a restart: the
+   * numbers then prove nothing and only the marker counts.
+   */
+  readonly reapedAtTicks?: number;
+  /** Members that are known for good: orphans that came to this process and that it has not reaped. */
+  readonly isAnchor?: (pid: number) => boolean;
+}
+
+/** Why a process did not get a signal that was meant for it. */
+type Refusal = RefusedSignal['reason'];
+export type Delivery = 'sent' | 'gone' | 'not_ours' | Refusal;
+
+/** Whom a signal reached, and who did not get it. */
+export interface Reach {
+  readonly reached: number[];
+  readonly refused: { readonly pid: number; readonly reason: Refusal }[];
+}
+
+// Descriptors held at once while a large family is signalled.
+const batchSize = 256;
+// How long processes are looked at in one turn of the event loop; each takes 10 to 100 µs.
+const turnMs = 1;
+// How often somebody in the moment of exec is looked at again, about 1 ms each: such a moment is longest on a busy
+// machine, where it waits for a processor.
+const maxUnsureTurns = 1000;
+
+/** Whether the group has a living member. Ask only about a group whose number cannot have been reused since. */
+export function groupAlive(group: number): boolean {
+  try {
+    process.kill(-group, 0);
+  } catch (error) {
+    if (errnoOf(error) !== 'EPERM') return false;
+  }
+  // kill(2) counts zombies too. Members mostly have the numbers that follow the group's.
+  const pids = systemTable
+    .allPids()
+    .toSorted((a, b) => Number(a < group) - Number(b < group) || a - b);
+  return pids.some((pid) => {
+    const entry = systemTable.readEntry(pid);
+    return isAlive(entry) && entry.group === group;
+  });
+}
+
+/** By number: only while the root has not been reaped, because until then the kernel keeps its number for it. */
+export function signalGroup(group: number, signal: string): 'sent' | 'gone' | 'not_permitted' {
+  try {
+    process.kill(-group, signal);
+    return 'sent';
+  } catch (error) {
+    if (errnoOf(error) === 'ESRCH') return 'gone';
+    // The kernel says so only when it could not signal a single member.
+    if (errnoOf(error) === 'EPERM') return 'not_permitted';
+    throw error;
+  }
+}
+
+/** Whether signals to this process are refused. A group's signal succeeds when it reached one member of many. */
+export function isForeign(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return errnoOf(error) === 'EPERM';
+  }
+}
+
+/** Everybody below these by parentage, themselves included, as far as they are alive. */
+export function livingBelow(tops: Iterable<number>, table = systemTable): ProcessEntry[] {
+  const queue = [...tops];
+  const seen = new Set(queue);
+  const found: ProcessEntry[] = [];
+  for (const pid of queue) {
+    const entry = table.readEntry(pid);
+    if (!isAlive(entry)) continue;
+    found.push(entry);
+    for (const child of table.childrenOf(pid)) {
+      if (seen.has(child)) continue;
+      seen.add(child);
+      queue.push(child);
+    }
+  }
+  return found;
+}
+
+/**
+ * Thorough: looks at every process of the machine, some per turn of the event loop. Living descendants without the
+ * root, children before their parents. What is born meanwhile can be missed: ask again until nothing is found.
+ */
+export async function findDescendants(
+  family: Family,
+  table = systemTable,
+): Promise<ProcessEntry[]> {
+  const [found = []] = await findFamilies([family], table);
+  return found;
+}
+
+/** As `findDescendants`, for many families in one walk. Their markers have one name. */
+export async function findFamilies(
+  families: readonly Family[],
+  processes: ProcessTable = systemTable,
+): Promise<ProcessEntry[][]> {
+  const table = new Snapshot(processes.self);
+  await inTurns(processes.allPids(), (pid) => table.add(processes.readEntry(pid)));
+  const all = families.map((family) => ({ family, members: new Map<number, ProcessEntry>() }));
+  const bySession = grouped(all, ({ family }) => family.rootPid);
+  const byMarker = grouped(all, ({ family }) => family.marker.value);
+  for (const entry of table.entries) {
+    for (const { family, members } of bySession.get(entry.session) ?? []) {
+      if (isInSession(family, entry)) table.collect(entry, members);
+    }
+  }
+  const name = families[0]?.marker.name ?? '';
+  let unsure = table.entries;
+  for (let turn = 0; unsure.length > 0 && turn < maxUnsureTurns; turn += 1) {
+    const stillUnsure: ProcessEntry[] = [];
+    await inTurns(unsure, (entry) => {
+      const values = processes.markersOf(entry.pid, name);
+      if (values === 'unknown') stillUnsure.push(entry);
+      else
+        for (const value of values)
+          for (const { members } of byMarker.get(value) ?? []) table.collect(entry, members);
+    });
+    unsure = stillUnsure;
+  }
+  return all.map(({ family, members }) => {
+    if (family.reapedAtTicks === undefined) members.delete(family.rootPid);
+    return deepestFirst(members);
+  });
+}
+
+function grouped<T, Key>(items: readonly T[], keyOf: (item: T) => Key): Map<Key, T[]> {
+  const groups = new Map<Key, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group) group.push(item);
+    else groups.set(keyOf(item), [item]);
+  }
+  return groups;
+}
+
+async function inTurns<T>(items: readonly T[], each: (item: T) => void): Promise<void> {
+  const turns = new Turns(turnMs);
+  for (const item of items) {
+    each(item);
+    if (turns.isOver()) await turns.next();
+  }
+  await turns.next();
+}
+
+/** What one walk over /proc saw, with everybody's children. */
+class Snapshot {
+  readonly entries: ProcessEntry[] = [];
+  private readonly self: number;
+  private readonly children = new Map<number, ProcessEntry[]>();
+
+  constructor(self: number) {
+    this.self = self;
+  }
+
+  add(entry: ProcessEntry | undefined): void {
+    if (!isAlive(entry) || entry.isKernelThread || entry.pid === this.self) return;
+    this.entries.push(entry);
+    const siblings = this.children.get(entry.parent);
+    if (siblings) siblings.push(entry);
+    else this.children.set(entry.parent, [entry]);
+  }
+
+  /** Adds a process and all below it. */
+  collect(first: ProcessEntry, into: Map<number, ProcessEntry>): void {
+    const line = [first];
+    for (let entry = line.pop(); entry; entry = line.pop()) {
+      if (into.has(entry.pid)) continue;
+      into.set(entry.pid, entry);
+      line.push(...(this.children.get(entry.pid) ?? []));
+    }
+  }
+}
+
+/**
+ * Sends a signal to each of `found` that is still a member of the family. Descriptors first, proofs second, signals
+ * last: a parent that dies takes away the proof of a child that has only its parentage.
+ */
+export function signalMembers(
+  posix: Posix,
+  family: Family,
+  found: readonly ProcessEntry[],
+  signal: string,
+): Reach {
+  const number = signalNumber(signal);
+  const reach: Reach = { reached: [], refused: [] };
+  for (let from = 0; from < found.length;) {
+    const batch = holdSome(posix, found, from);
+    from = batch.next;
+    reach.refused.push(...batch.refused);
+    try {
+      const proven = batch.held.filter(({ pid }) => belongsTo(family, pid));
+      for (const one of proven) note(reach, one.pid, send(posix, one, number));
+    } catch (error) {
+      if (!isShortage(error)) throw error;
+      for (const { pid } of batch.held) reach.refused.push({ pid, reason: 'too_many_files' });
+    } finally {
+      batch.held.forEach(({ pidfd }) => closeSync(pidfd));
+    }
+  }
+  return reach;
+}
+
+/** Holds as many of `found` as one batch takes and descriptors are free for. `next` is where the next batch begins. */
+function holdSome(posix: Posix, found: readonly ProcessEntry[], from: number) {
+  const held: (Held & { readonly at: number })[] = [];
+  const refused: Reach['refused'] = [];
+  const end = Math.min(from + batchSize, found.length);
+  for (let at = from; at < end; at += 1) {
+    const pid = found[at]?.pid ?? 0;
+    const pidfd = openProcess(posix, pid);
+    if (typeof pidfd === 'number') held.push({ pid, pidfd, at });
+    else if (pidfd === 'too_many_files' && held.length > 0) {
+      // Each proof needs a free descriptor as well.
+      const last = held.length > 1 ? held.pop() : undefined;
+      if (last) closeSync(last.pidfd);
+      return { held, refused, next: last?.at ?? at };
+    } else if (pidfd !== 'gone') refused.push({ pid, reason: pidfd });
+  }
+  return { held, refused, next: end };
+}
+
+function note({ reached, refused }: Reach, pid: number, delivery: Delivery): void {
+  if (delivery === 'sent') reached.push(pid);
+  else if (delivery !== 'gone' && delivery !== 'not_ours') refused.push({ pid, reason: delivery });
+}
+
+/** `verify` is asked after the process is held: what it finds out about the number is then true of what is signalled. */
+export function signalPid(
+  posix: Posix,
+  pid: number,
+  signal: string,
+  verify: (pid: number) => boolean,
+): Delivery {
+  const number = signalNumber(signal);
+  const pidfd = openProcess(posix, pid);
+  if (typeof pidfd !== 'number') return pidfd;
+  try {
+    return verify(pid) ? send(posix, { pid, pidfd }, number) : 'not_ours';
+  } finally {
+    closeSync(pidfd);
+  }
+}
+
+/** Whether the process that has this number now is a living member: by itself, or through its parents. */
+export function belongsTo(family: Family, pid: number, table = systemTable): boolean {
+  let entry = table.readEntry(pid);
+  while (isAlive(entry) && entry.pid > 1 && entry.pid !== table.self) {
+    if (family.isAnchor?.(entry.pid) || isInSession(family, entry)) return true;
+    const markers = table.markersOf(entry.pid, family.marker.name);
+    if (markers !== 'unknown' && markers.includes(family.marker.value)) return true;
+    const parent = table.readEntry(entry.parent);
+    // A process gets another parent only when its own dies. If it still names this one, then that was its parent.
+    if (table.readEntry(entry.pid)?.parent !== parent?.pid) return false;
+    entry = parent;
+  }
+  return false;
+}
+
+/**
+ * A process gets its session from its parent at birth, or makes one with its own number. So whoever is in the root's
+ * session and was born before the root was reaped has it from the root's family. The number is free again only when
+ * the root is reaped and the session empty; somebody born later in "the same" session may belong to another process.
+ */
+export function isInSession({ rootPid, reapedAtTicks }: Family, entry: ProcessEntry): boolean {
+  if (entry.session !== rootPid) return false;
+  return reapedAtTicks === undefined || (entry.pid !== rootPid && entry.startTicks < reapedAtTicks);
+}
+
+function deepestFirst(members: ReadonlyMap<number, ProcessEntry>): ProcessEntry[] {
+  const withDepth = [...members.values()].map((entry) => {
+    let depth = 0;
+    let parent = members.get(entry.parent);
+    // The walk was not one moment, so that a reused number could close a circle.
+    while (parent && depth < members.size) {
+      depth += 1;
+      parent = members.get(parent.parent);
+    }
+    return { entry, depth };
+  });
+  return withDepth.toSorted((a, b) => b.depth - a.depth).map(({ entry }) => entry);
+}
+
+interface Held {
+  readonly pid: number;
+  readonly pidfd: number;
+}
+
+function openProcess(posix: Posix, pid: number): number | 'gone' | Refusal {
+  try {
+    return posix.openProcess(pid);
+  } catch (error) {
+    if (!(error instanceof PosixError)) throw error;
+    if (error.errno === 'ESRCH') return 'gone';
+    const full = error.errno === 'EMFILE' || error.errno === 'ENFILE';
+    return full ? 'too_many_files' : 'unsupported';
+  }
+}
+
+function send(posix: Posix, { pidfd }: Held, signal: number): Delivery {
+  try {
+    posix.signalProcess(pidfd, signal);
+    return 'sent';
+  } catch (error) {
+    if (error instanceof PosixError && error.errno === 'ESRCH') return 'gone';
+    if (error instanceof PosixError && error.errno === 'EPERM') return 'not_permitted';
+    throw error;
+  }
+}
+
+function signalNumber(name: string): number {
+  const value = Object.entries(constants.signals).find(([known]) => known === name)?.[1];
+  if (value === undefined) throw new HoldfastError('invalid_input', `${name} is not a signal`);
+  return value;
+}

@@ -1,0 +1,338 @@
+// The life cycle of processes: the parts of a host, and what happens to a process when it starts,
+// exits, closes, is forgotten, is found again after a crash, and when everything ends.
+
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { BufferPool } from '../base/bytes/buffer-pool.ts';
+import { systemClock, type Clock } from '../base/clock.ts';
+import { DeferredBatch } from '../base/deferred-batch.ts';
+import { Turns } from '../base/turns.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { CloseReport, Owner, SignalResult } from '../protocol/host-api.ts';
+import { defaultLimits, type Limits } from '../protocol/limits.ts';
+import type { StartSpec } from '../protocol/operations.ts';
+import { EndedJournal } from '../journal/read/ended-journal.ts';
+import { Journal } from '../journal/write/journal.ts';
+import { DiskUsage } from '../journal/write/disk-usage.ts';
+import type { Matcher } from '../journal/search/matcher.ts';
+import { Reserve } from '../journal/write/disk-reserve.ts';
+import { Syncer } from '../journal/write/syncer.ts';
+import { Children } from './child/children.ts';
+import { Closing } from './closing.ts';
+import type { Completions } from './completions/completions.ts';
+import { shortFacts, type ProcessFacts } from './process/facts.ts';
+import { FeedFile } from './completions/feed-file.ts';
+import type { HeldProcess, ProcessWatcher } from './process/held-process.ts';
+import { folderKey } from './folder-key.ts';
+import { endWhenIdle, onceExited } from './process/idle.ts';
+import { DescendantTracker } from './descendants/descendant-tracker.ts';
+import { LeaseFile } from './leases/lease-file.ts';
+import { LEASE_ENDED, Leases } from './leases/leases.ts';
+import { isShortage } from '../system/proc-table.ts';
+import { hostDisk } from '../system/system-disk.ts';
+import type { HostOptions } from './host-options.ts';
+import { recoverProcesses } from './restore.ts';
+import { Registry } from './registry.ts';
+import { Starter, type StartAnswer, type StarterOptions } from './start/starter.ts';
+import { ShellMarks } from './terminal/shell-marks.ts';
+import { removeTerminalFolder } from '../journal/terminal-folder.ts';
+import { sendSignal, type SignalRequest } from './descendants/termination.ts';
+import { outcomeReason, type Transition } from './transitions.ts';
+import { killUnrecordedStarts } from './descendants/unrecorded-starts.ts';
+import { lastLines } from './process/views.ts';
+
+/** Of the output's end, in a completion. */
+const LAST_LINES_BYTES = 1024;
+/** Events are written in pieces of this size at most; a few are kept for reuse. */
+const BATCH_BYTES = 256 * 1024;
+/** The kernel usually wakes the waiting client on our processor; bookkeeping 1 ms later lets it run first. */
+const EXITED_MS = 1;
+/** What nobody waits for is done for several together. */
+const MAX_CLOSED_BATCH = 8;
+const CLOSED_MS = 20;
+
+export class ProcessLifecycle {
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly usage: DiskUsage;
+  readonly children: Children;
+  readonly registry: Registry;
+  readonly tracker: DescendantTracker<HeldProcess>;
+  readonly leases: Leases;
+  private readonly report: (message: string) => void;
+  private readonly tell: (transition: Transition) => void;
+  private readonly starter: Starter;
+  private readonly starterOptions: StarterOptions;
+  readonly feed: FeedFile;
+  private readonly syncer: Syncer;
+  private keepingBounds = false;
+  private readonly reserve: Reserve;
+  /** Closed ones that the disk has not taken yet: their journals keep a file open until it has. */
+  private readonly unwritten = new Set<HeldProcess>();
+  /** Those that have exited. */
+  private readonly exited = new DeferredBatch<HeldProcess>(EXITED_MS, (all) => this.onExited(all));
+  /** Those that have closed. */
+  private readonly ended = new DeferredBatch<HeldProcess>(CLOSED_MS, (all) => this.cleanUp(all));
+
+  constructor(options: HostOptions) {
+    const clock = (this.clock = options.clock ?? systemClock);
+    const limits = (this.limits = { ...defaultLimits, ...options.limits });
+    const disk = options.disk ?? hostDisk();
+    const pool = new BufferPool(BATCH_BYTES, 64);
+    const folder = join(options.folder, 'journals');
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.report = options.report ?? (() => undefined);
+    this.tell = options.transition ?? (() => undefined);
+    const usage = (this.usage = new DiskUsage(limits.totalBytes, () => this.keepBoundsSoon()));
+    this.children = new Children({
+      adopts: options.adopts ?? false,
+      kind: options.children,
+      reaped: (pid) => this.tracker.reaped(pid),
+    });
+    this.tracker = new DescendantTracker({
+      clock,
+      isSubreaper: this.children.adopts,
+      isRoot: (pid) => this.children.isRoot(pid),
+      settled: (process) => this.settled(process),
+    });
+    this.registry = new Registry({
+      clock,
+      limits,
+      usage,
+      forgotten: (process, reason) => this.forgotten(process, reason, options.folder),
+      discard: (journal) => this.starter.discard(journal),
+      look: (process) => this.tracker.check(process),
+    });
+    this.leases = new Leases({
+      clock,
+      file: new LeaseFile(join(options.folder, 'leases.json'), this.report),
+      limit: limits.leaseCount,
+      end: (concerns, by) => this.endWhere(concerns, by),
+    });
+    this.syncer = new Syncer({ clock, disk, report: this.report });
+    const feedUsage = new DiskUsage(Infinity, () => undefined, usage.refusals);
+    const place = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
+    this.feed = new FeedFile({ place, limits, clock, pool });
+    this.reserve = new Reserve(join(options.folder, 'reserve'), this.report);
+    const { registry, children } = this;
+    const shells = new ShellMarks(join(options.folder, 'shells'));
+    const surroundings = { ...options.surroundings, shells };
+    this.starterOptions = {
+      fingerprintKey: folderKey(join(options.folder, 'fingerprint.key')),
+      registry,
+      leases: this.leases,
+      children,
+      surroundings,
+      watcher: this.watcher(),
+      usage,
+      folder,
+      disk,
+      clock,
+      pool,
+      limits,
+    };
+    this.starter = new Starter(this.starterOptions);
+  }
+
+  /** Once for all writes of a turn. */
+  private keepBoundsSoon(): void {
+    if (this.keepingBounds) return;
+    this.keepingBounds = true;
+    setImmediate(() => {
+      this.keepingBounds = false;
+      this.registry.keepBounds();
+    });
+  }
+
+  private watcher(): ProcessWatcher {
+    return {
+      exited: (process) => {
+        this.note('exit', process, outcomeReason(process.outcome));
+        this.exited.add(process);
+      },
+      closed: (process) => this.closed(process),
+    };
+  }
+
+  get completions(): Completions {
+    return this.feed.completions;
+  }
+
+  async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
+    const answer = await this.starter.start(owner, spec);
+    if (!answer.attached) this.started(answer.process);
+    return answer;
+  }
+
+  /** Resolves when no start of these ids is under way. */
+  async startsUnderWay(owner: Owner, ids: readonly string[]): Promise<void> {
+    for (const id of ids) await this.starter.underWay(owner, id)?.catch(() => undefined);
+  }
+
+  signal(process: HeldProcess, request: SignalRequest): Promise<SignalResult> {
+    return sendSignal(process, request, {
+      clock: this.clock,
+      tracker: this.tracker,
+      graceMs: this.limits.graceMs,
+    });
+  }
+
+  /** Ends a process and all its descendants. Undefined when it ended by itself in the meantime. */
+  async end(process: HeldProcess, by: string, graceMs?: number): Promise<SignalResult | undefined> {
+    try {
+      return await this.signal(process, { signal: 'terminate', by, graceMs });
+    } catch (error) {
+      if (!(error instanceof HoldfastError && error.code === 'not_running')) throw error;
+      return undefined;
+    }
+  }
+
+  /** Takes up what an earlier host left in the folder. */
+  async recover(): Promise<void> {
+    this.reserve.fill();
+    await this.feed.open();
+    // Bounds are kept when all are known: before, the first ones would pay for everybody.
+    this.keepingBounds = true;
+    const turns = new Turns();
+    const { recovered, unrecorded } = await recoverProcesses(
+      this.starterOptions,
+      this.report,
+      turns,
+    );
+    await killUnrecordedStarts(unrecorded).catch((error: unknown) => {
+      if (!isShortage(error)) throw error;
+      this.report('programs whose start was never recorded cannot be looked for: too many files');
+    });
+    this.feed.completions.processesFound(new Set(recovered.map(({ facts }) => facts.serial)));
+    await this.tracker.restored(recovered);
+    for (const process of recovered) {
+      if (!process.settled || process.outcome?.kind === 'lost')
+        this.note('recover', process, `from an earlier keeper: ${outcomeReason(process.outcome)}`);
+      process.releaseJournal();
+      if (process.journal instanceof Journal) this.unwritten.add(process);
+      this.registry.add(process);
+      await this.complete(process);
+      if (turns.isOver()) await turns.next();
+    }
+    this.keepingBounds = false;
+    this.registry.keepBounds();
+    this.leases.restore(recovered);
+  }
+
+  /** Ends everything that was started and leaves no descendant. Always completes. */
+  async close(matcher: Matcher, graceMs = this.limits.graceMs): Promise<CloseReport> {
+    const closing = new Closing(this.clock);
+    await closing.step('starts under way', () => this.starter.close());
+    await closing.step('leases', () => this.leases.close());
+    const unsettled = Array.from(this.registry.all()).filter((process) => !process.settled);
+    await closing.end(unsettled, graceMs, (process) => this.end(process, 'host closed', graceMs));
+    for (const process of this.registry.all())
+      await closing.step(`process ${process.facts.id}`, () => process.abandon());
+    await closing.storeOutcomes(Array.from(this.registry.all()), this.reserve);
+    await closing.endStrays(() => this.tracker.endStrays());
+    await closing.step('completions', () => this.exited.now());
+    await closing.step('journals', () => this.ended.now());
+    await closing.step('syncing', () => this.syncer.close());
+    await closing.step('retention', () => this.registry.close());
+    await closing.step('completions', () => this.feed.close());
+    await closing.step('children', () => this.children.close());
+    await closing.step('searches', () => matcher.close());
+    return closing.report;
+  }
+
+  private started(process: HeldProcess): void {
+    this.tracker.started(process);
+    const { journal, facts } = process;
+    this.note('start', process, `pid ${facts.pid}`);
+    if (journal instanceof Journal) {
+      journal.onGrowth(() => this.syncer.mark(journal));
+      journal.onStorage((problem) => this.storageChanged(process, problem));
+    }
+    const { hardTimeoutMs, terminal } = facts;
+    // The lease was open when the start was admitted, and may be over before the process is there.
+    if (!this.leases.covers(facts)) void this.end(process, LEASE_ENDED);
+    const { clock } = this;
+    if (terminal?.idleTimeoutMs !== undefined)
+      endWhenIdle(process, terminal.idleTimeoutMs, clock, async () => {
+        await this.end(process, 'idle timeout');
+      });
+    if (hardTimeoutMs === undefined) return;
+    const cancel = clock.after(hardTimeoutMs, () => {
+      process.noteTimeout(hardTimeoutMs);
+      void this.end(process, 'hard timeout');
+    });
+    onceExited(process, cancel);
+  }
+
+  private storageChanged(process: HeldProcess, problem: string | undefined): void {
+    if (problem === undefined) {
+      this.note('recover', process, 'its output is stored again');
+      this.reserve.fill();
+    } else this.note('degrade', process, `its output cannot be stored: ${problem}`);
+  }
+
+  private note(event: Transition['event'], { facts }: HeldProcess, reason: string): void {
+    this.tell({ event, process: facts, reason });
+  }
+
+  private endWhere(concerns: (facts: ProcessFacts) => boolean, by: string): void {
+    for (const process of this.registry.all())
+      if (!process.settled && concerns(process.facts)) void this.end(process, by);
+  }
+
+  private onExited(processes: readonly HeldProcess[]): void {
+    for (const process of processes) {
+      this.tracker.exited(process);
+      void this.complete(process);
+    }
+  }
+
+  private settled(process: HeldProcess): void {
+    this.note('settle', process, 'no descendant is alive');
+    this.registry.noteSettled(process);
+  }
+
+  private closed(process: HeldProcess): void {
+    this.note('close', process, 'every output has ended');
+    this.registry.noteClosed(process);
+    this.ended.add(process);
+    if (this.ended.size === MAX_CLOSED_BATCH) setImmediate(() => this.ended.now());
+  }
+
+  /** What nobody waits for. */
+  private cleanUp(processes: readonly HeldProcess[]): void {
+    const all = [...this.unwritten, ...processes];
+    this.unwritten.clear();
+    for (const process of all) {
+      if (process.journal instanceof Journal) this.syncer.forget(process.journal);
+      process.releaseJournal();
+      if (process.journal instanceof EndedJournal) this.syncer.syncAndEvict(process.journal);
+      else if (!process.forgotten) this.unwritten.add(process);
+    }
+    this.registry.keepBounds();
+    this.feed.compact();
+    this.starter.prepare();
+  }
+
+  private forgotten(process: HeldProcess, reason: string, home: string): void {
+    this.note('forget', process, reason);
+    this.unwritten.delete(process);
+    this.tracker.forget(process);
+    this.feed.completions.processForgotten(process.facts.serial);
+    if (process.facts.streams !== 'pty') return;
+    removeTerminalFolder(home, process.info()).catch((error: unknown) => {
+      this.report(`a terminal's folder was not removed: ${String(error)}`);
+    });
+  }
+
+  private async complete(process: HeldProcess): Promise<void> {
+    const { facts, outcome } = process;
+    if (outcome === undefined || this.feed.completions.has(facts.serial)) return;
+    const durationMs = process.durationMs();
+    const bytes = process.journal.visibleOffset;
+    const text = await lastLines(process.journal, LAST_LINES_BYTES).catch(() => '');
+    const { completions } = this.feed;
+    const ending = { outcome, durationMs, bytes, lastLines: text, atMs: this.clock.wallMs() };
+    completions.add(facts.serial, { number: completions.next, ...shortFacts(facts), ...ending });
+  }
+}

@@ -1,0 +1,63 @@
+// The facts of a process: what was decided when it was started and is true for ever. They are the body of its first
+// event, and so can be read back from the journal alone. No value of its environment is among them.
+
+import type { StartedBody } from '../../protocol/event.ts';
+import type { Owner } from '../../protocol/host-api.ts';
+import type { Outcome, TerminalFacts, TerminalSize } from '../../protocol/process.ts';
+
+export interface ProcessFacts {
+  readonly id: string;
+  /** Names its files and marks its descendants; differs from `id` when the caller chose that. */
+  readonly serial: string;
+  readonly owner: Owner;
+  readonly name?: string;
+  readonly key?: string;
+  /** Of the inputs of the start, to tell a repeated start from a different one. */
+  readonly fingerprint: string;
+  readonly command: string;
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly pid: number;
+  readonly streams: 'merged' | 'separate' | 'pty';
+  readonly stdin: 'none' | 'pipe';
+  readonly size?: TerminalSize;
+  readonly terminal?: TerminalFacts;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly lease?: string;
+  readonly keepMs?: number;
+  readonly hardTimeoutMs?: number;
+  readonly startedAtMs: number;
+  /** Tells a reboot from a mere restart: after it, no descendant can be alive. */
+  readonly bootId: string;
+}
+
+/** How it went, as the last event of a finished journal tells it. */
+export interface Ending {
+  readonly outcome: Outcome;
+  readonly exitedAtMs: number;
+  readonly closedAtMs: number;
+  readonly durationMs: number;
+  readonly lastOutputAtMs?: number;
+  readonly tornBytes?: number;
+}
+
+export function factsOf(body: StartedBody): ProcessFacts {
+  return body as unknown as ProcessFacts;
+}
+
+export function startedBody(facts: ProcessFacts): StartedBody {
+  return { ...facts };
+}
+
+const COMMAND_BYTES = 1024;
+
+/** For a notice: who it is. */
+export function shortFacts({ id, owner, command, name, labels }: ProcessFacts) {
+  return {
+    id,
+    owner,
+    command: command.slice(0, COMMAND_BYTES),
+    ...(name !== undefined && { name }),
+    ...(labels && { labels }),
+  };
+}

@@ -1,0 +1,365 @@
+// One process, from its start until it is forgotten: its journal, its child while it lives, and the truth about how it
+// ended. Exit, closing and settling are separate facts, each told once, none waiting for another.
+
+import type { Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { Stream } from '../../protocol/event.ts';
+import type { Results } from '../../protocol/host-api.ts';
+import type { Outcome, ProcessInfo, ProcessState, TerminalSize } from '../../protocol/process.ts';
+import { EndedJournal } from '../../journal/read/ended-journal.ts';
+import { Journal } from '../../journal/write/journal.ts';
+import { UncountedEvents } from './uncounted-events.ts';
+import type { Child, ChildListener, ExitStatus } from '../child/child.ts';
+import type { Ending, ProcessFacts } from './facts.ts';
+import { inputBodies, InputLedger, type InputMeaning } from './input-ledger.ts';
+import { infoOf } from './process-info.ts';
+import { Backpressure, type PacedRead } from './backpressure.ts';
+import { loadPosix } from '../../system/posix.ts';
+import { nowTicks } from '../../system/proc-table.ts';
+import { outcomeOf } from './outcome.ts';
+import { Terminal, type TerminalOptions } from '../terminal/terminal.ts';
+
+/** What the host is told, besides what the journal says. */
+export interface ProcessWatcher {
+  exited(process: HeldProcess): void;
+  closed(process: HeldProcess): void;
+}
+
+export interface ProcessDeps {
+  readonly clock: Clock;
+  readonly watcher: ProcessWatcher;
+  readonly writeIds: number;
+  readonly inputBytes: number;
+  readonly recordInput: boolean;
+}
+
+export class HeldProcess implements ChildListener {
+  readonly facts: ProcessFacts;
+  readonly uncounted = new UncountedEvents();
+  /** In the order of starting, given by the registry. */
+  number = 0;
+  journal: Journal | EndedJournal;
+  outcome: Outcome | undefined;
+  exitedAtMs: number | undefined;
+  closedAtMs: number | undefined;
+  /** Monotonic, for retention: the wall clock may jump. */
+  closedAtUs: number | undefined;
+  settled = false;
+  /** Removed or forgotten: nothing of it changes any more, and its files are gone. */
+  forgotten = false;
+  size: TerminalSize | undefined;
+  /** Ours to send signals to by group number: the root has not been reaped, so its number cannot be anyone else's. */
+  rootAlive = true;
+  /** When it was reaped, on the kernel's clock; 0 when that is not known. */
+  reapedAtTicks = 0;
+  private readonly setting: ProcessDeps;
+  private readonly startedUs: number;
+  private exitedUs: number | undefined;
+  private child: Child | undefined;
+  private tty: Terminal | undefined;
+  private streamsEnded = false;
+  private ledger: InputLedger | undefined;
+  private pacing: Backpressure | undefined;
+  private readonly listeners = new Set<() => void>();
+  private wakeHeld = false;
+  private wakeDue = false;
+  /** Who sent each signal last, by the signal's name. */
+  private sent: Map<string, string> | undefined;
+  private timedOutAfterMs: number | undefined;
+  /** How it ended, from the moment it did; told when it can be read. */
+  private known: { readonly outcome: Outcome; readonly exitedAtMs: number } | undefined;
+  private ending: Ending | undefined;
+  lastOutputAtMs: number | undefined;
+
+  constructor(facts: ProcessFacts, journal: Journal | EndedJournal, setting: ProcessDeps) {
+    this.facts = facts;
+    this.journal = journal;
+    this.setting = setting;
+    this.startedUs = setting.clock.nowUs();
+    this.size = facts.size;
+    if (journal instanceof Journal) journal.onGrowth(() => this.wake());
+  }
+
+  attach(child: Child, plan: TerminalOptions['plan']): void {
+    this.child = child;
+    const { journal, setting, facts } = this;
+    if (facts.streams !== 'pty' || !(journal instanceof Journal)) return;
+    const write = async (bytes: Buffer): Promise<void> => {
+      const input = this.inputOf();
+      await this.input.write(bytes, undefined, () => () => input.write(bytes));
+    };
+    this.tty = new Terminal({ clock: setting.clock, journal, child, plan, write });
+  }
+
+  /** Made for the first that asks: most processes are given no input. */
+  private get input(): InputLedger {
+    return (this.ledger ??= new InputLedger(this.setting));
+  }
+
+  /** The terminal it runs on, ended or not. */
+  get terminal(): Terminal {
+    if (this.tty) return this.tty;
+    if (this.facts.streams === 'pty') throw this.notRunning();
+    const problem = `Process ${this.facts.id} runs on pipes, not on a terminal.`;
+    throw new HoldfastError('not_a_terminal', problem);
+  }
+
+  /** The process group that has the terminal now. */
+  foreground(): number | undefined {
+    return this.rootAlive ? this.child?.terminal?.foreground() : undefined;
+  }
+
+  /** An ended process read back from disk. */
+  restore(ending: Ending): void {
+    this.ending = ending;
+    this.outcome = ending.outcome;
+    this.exitedAtMs = ending.exitedAtMs;
+    this.closedAtMs = ending.closedAtMs;
+    const agoMs = Math.max(0, this.setting.clock.wallMs() - ending.closedAtMs);
+    this.closedAtUs = this.setting.clock.nowUs() - agoMs * 1000;
+    this.lastOutputAtMs = ending.lastOutputAtMs;
+    this.rootAlive = false;
+    this.streamsEnded = true;
+  }
+
+  get state(): ProcessState {
+    if (this.outcome?.kind === 'lost') return 'lost';
+    if (this.closedAtMs !== undefined) return 'closed';
+    return this.outcome === undefined ? 'running' : 'exited';
+  }
+
+  get live(): boolean {
+    return this.closedAtMs === undefined;
+  }
+
+  /** Called after every visible growth and every change of state. The answer stops it. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  wake(): void {
+    this.wakeDue = this.wakeHeld;
+    if (this.wakeHeld) return;
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Whoever waits for it is told that it is gone. */
+  forget(): void {
+    this.forgotten = true;
+    if (this.rootAlive) this.tty?.exited();
+    this.wake();
+  }
+
+  /** What is answered about a process that was forgotten in the meantime. */
+  notFound(): HoldfastError {
+    const { id } = this.facts;
+    return new HoldfastError('not_found', `Process "${id}" was removed.`, { id });
+  }
+
+  output(stream: Stream, bytes: Buffer): void {
+    const { journal } = this;
+    if (!(journal instanceof Journal)) return;
+    if (this.tty) this.tty.output(bytes);
+    else journal.output(stream, bytes);
+    this.lastOutputAtMs = this.setting.clock.wallMs();
+    if (this.pacing?.exceeded(journal.offset)) this.child?.pause();
+    if (!journal.full) return;
+    this.child?.pause();
+    journal.whenDrained(() => this.goOn());
+  }
+
+  /** A reader asks that output waits for it. */
+  pace(read: PacedRead): void {
+    this.pacing ??= new Backpressure(this.setting.clock, () => this.goOn());
+    this.pacing.read(read, this.journal.visibleOffset);
+  }
+
+  private goOn(): void {
+    const { journal } = this;
+    if (this.pacing?.holding || (journal instanceof Journal && journal.full)) return;
+    this.child?.resume();
+  }
+
+  exited(status: ExitStatus): void {
+    const { clock, watcher } = this.setting;
+    this.rootAlive = false;
+    this.reapedAtTicks = loadPosix()?.bootTicks() ?? nowTicks();
+    this.exitedUs = clock.nowUs();
+    const outcome = outcomeOf(status, this.sent, this.timedOutAfterMs);
+    const exitedAtMs = clock.wallMs();
+    this.known = { outcome, exitedAtMs };
+    this.tty?.release();
+    this.append({ kind: 'exited', body: { outcome } });
+    this.tty?.exited();
+    const closing = this.closeIfDone();
+    this.whenVisible(() => {
+      this.outcome = outcome;
+      this.exitedAtMs = exitedAtMs;
+      watcher.exited(this);
+      if (closing) this.closed();
+      else this.wake();
+    });
+  }
+
+  ended(): void {
+    this.streamsEnded = true;
+    this.tty?.release();
+    if (this.closeIfDone()) this.whenVisible(() => this.closed());
+  }
+
+  /** Milliseconds since the last byte of output, or since the start. */
+  quietMs(): number {
+    const since = this.journal instanceof Journal ? this.journal.lastOutputUs : undefined;
+    return (this.setting.clock.nowUs() - (since ?? this.startedUs)) / 1000;
+  }
+
+  /** Milliseconds since the exit, whatever the wall clock did meanwhile; 0 before it. */
+  sinceExitMs(): number {
+    const { exitedUs } = this;
+    return exitedUs === undefined ? 0 : (this.setting.clock.nowUs() - exitedUs) / 1000;
+  }
+
+  async write(data: Buffer, meant: InputMeaning = {}): Promise<Results['write']> {
+    this.tty?.keyboard.admit(meant.holder);
+    let seq = this.journal.visibleSeq;
+    const written = await this.input.write(data, meant.writeId, () => {
+      const child = this.inputOf();
+      return () => {
+        const seen = child.echoes() || this.tty?.atPrompt === true;
+        const keep = this.setting.recordInput && seen;
+        for (const body of inputBodies(data, meant, keep))
+          seq = this.append({ kind: 'input', body });
+        this.tty?.input(data);
+        return child.write(data);
+      };
+    });
+    return { ...written, seq };
+  }
+
+  endInput(): void {
+    const child = this.inputOf();
+    this.append({ kind: 'input', body: { bytes: 0, eof: true } });
+    void this.input.afterAll(() => child.endInput());
+  }
+
+  resize(size: TerminalSize): number {
+    if (this.facts.streams !== 'pty') {
+      throw new HoldfastError(
+        'not_a_terminal',
+        `Process ${this.facts.id} runs on pipes and has no size.`,
+      );
+    }
+    if (!this.rootAlive || !this.child) throw this.notRunning();
+    this.child.resize(size);
+    this.size = size;
+    return this.append({ kind: 'resize', body: size });
+  }
+
+  /** Journals a signal that was sent, and remembers its sender for the outcome. */
+  noteSignal(signal: string, by: string, escapees: readonly number[]): void {
+    (this.sent ??= new Map()).set(signal, by);
+    if (this.live)
+      this.append({
+        kind: 'signal',
+        body: { signal, by, ...(escapees.length > 0 && { escapees }) },
+      });
+  }
+
+  noteTimeout(afterMs: number): void {
+    if (this.rootAlive) this.timedOutAfterMs = afterMs;
+  }
+
+  notRunning(): HoldfastError {
+    return new HoldfastError('not_running', `Process ${this.facts.id} is not running.`, {
+      state: this.state,
+    });
+  }
+
+  info(): ProcessInfo {
+    return infoOf(this);
+  }
+
+  /** Lets go of the child without a word: the host is closing and has ended everything itself. */
+  abandon(): void {
+    this.child?.release();
+    this.child = undefined;
+  }
+
+  durationMs(): number {
+    if (this.ending) return this.ending.durationMs;
+    return Math.round(((this.exitedUs ?? this.setting.clock.nowUs()) - this.startedUs) / 1000);
+  }
+
+  /** True when the last event has been appended; `closed` is due when that can be read. */
+  private closeIfDone(): boolean {
+    const { known, journal } = this;
+    if (!this.streamsEnded || !known || this.ending || !(journal instanceof Journal)) return false;
+    this.ending = {
+      outcome: known.outcome,
+      exitedAtMs: known.exitedAtMs,
+      closedAtMs: this.setting.clock.wallMs(),
+      durationMs: this.durationMs(),
+      ...(this.lastOutputAtMs !== undefined && { lastOutputAtMs: this.lastOutputAtMs }),
+    };
+    journal.appendClosed({ facts: this.facts, ending: this.ending });
+    return true;
+  }
+
+  private closed(): void {
+    const { clock, watcher } = this.setting;
+    this.closedAtMs = this.ending?.closedAtMs;
+    this.closedAtUs = clock.nowUs();
+    this.child?.release();
+    this.child = undefined;
+    this.ledger?.close();
+    this.pacing?.gone();
+    this.wake();
+    watcher.closed(this);
+  }
+
+  private inputOf(): Child {
+    if (!this.rootAlive && this.streamsEnded) throw this.notRunning();
+    if (this.facts.stdin !== 'pipe' || !this.child || this.ledger?.ended === true) {
+      throw new HoldfastError('stdin_closed', `Process ${this.facts.id} has no open stdin.`);
+    }
+    return this.child;
+  }
+
+  /** The number of the event; of the newest one when nothing can be added any more. */
+  private append(event: Parameters<Journal['append']>[0]): number {
+    const { journal } = this;
+    if (!(journal instanceof Journal) || this.ending) return journal.visibleSeq;
+    const seq = journal.append(event);
+    if (event.kind !== 'exited') this.uncounted.add(seq);
+    return seq;
+  }
+
+  /** Runs when what has been appended can be read: mostly now. */
+  private whenVisible(then: () => void): void {
+    const { journal } = this;
+    if (!(journal instanceof Journal)) return;
+    const target = journal.seq;
+    // `then` tells whoever waits, once: the growth by itself is no news to them.
+    this.wakeHeld = true;
+    journal.flush();
+    this.wakeHeld = false;
+    if (journal.visibleSeq >= target) {
+      then();
+      return;
+    }
+    if (this.wakeDue) this.wake();
+    journal.visible().then(then, (error: unknown) => {
+      if (!this.forgotten) throw error;
+    });
+  }
+
+  /** Once all is on disk: from here on only the places of its files are kept. */
+  releaseJournal(): void {
+    const { journal } = this;
+    if (!(journal instanceof Journal) || !journal.settledOnDisk) return;
+    const { visibleSeq: seq, visibleOffset: offset, lostBytes } = journal;
+    journal.release();
+    this.journal = new EndedJournal(journal.segments(), { seq, offset, lostBytes });
+  }
+}

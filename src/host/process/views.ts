@@ -1,0 +1,126 @@
+// The views of one process, made of its journal: the counts of its bytes, head and tail for a model, the last lines for a notice, and
+// a source of bytes for a search.
+
+import { cutStart, decodeUtf8 } from '../../base/bytes/utf8.ts';
+import type { ByteCounts } from '../../protocol/process.ts';
+import type { HeadTailText } from '../../protocol/views.ts';
+import type { ByteSource } from '../../journal/search/byte-source.ts';
+import { headTail, headTailPlan, type HeadTailLimits } from '../../journal/read/head-tail.ts';
+import { readRange, type Readable } from '../../journal/read/reader.ts';
+
+export function byteCounts(
+  journal: Pick<Readable, 'sources' | 'visibleOffset'> & { readonly lostBytes: number },
+): ByteCounts {
+  const { visibleOffset: total, lostBytes: lost } = journal;
+  const held = journal
+    .sources()
+    .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+  const retained = Math.min(total, held) - Math.min(lost, held);
+  return { total, retained, dropped: Math.max(0, total - retained - lost), lost };
+}
+
+async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
+  const totalBytes = journal.visibleOffset;
+  // Before anything is waited for: of a process that is removed meanwhile nothing is held any more.
+  const held = journal
+    .sources()
+    .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+  const plan = headTailPlan(totalBytes, limits.maxBytes);
+  const head = await contiguous(journal, 0, Math.min(plan.headBytes, totalBytes));
+  const headBytes = head.offset === 0 ? head.bytes : Buffer.alloc(0);
+  if (headBytes.length === totalBytes) {
+    return headTail(
+      { head: headBytes, tail: Buffer.alloc(0), tailOffset: totalBytes, totalBytes },
+      limits,
+    );
+  }
+  const from = Math.max(plan.tailOffset, headBytes.length);
+  const tail = await lastContiguous(journal, from, totalBytes);
+  const lostBytes = Math.max(0, totalBytes - held);
+  return headTail(
+    { head: headBytes, tail: tail.bytes, tailOffset: tail.offset, totalBytes, lostBytes },
+    limits,
+  );
+}
+
+/** Whoever wants the same text at the same moment shares it: thousands may wait for one exit. */
+export class SharedTexts {
+  private readonly underWay = new Map<Readable, { key: string; text: Promise<HeadTailText> }>();
+
+  of(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
+    if (journal.visibleOffset === 0) return Promise.resolve({ text: '' });
+    const key = `${journal.visibleOffset} ${limits.maxBytes} ${limits.maxLineBytes}`;
+    const known = this.underWay.get(journal);
+    if (known?.key === key) return known.text;
+    const text = headTailOf(journal, limits);
+    const mine = { key, text };
+    this.underWay.set(journal, mine);
+    const forget = (): void => {
+      if (this.underWay.get(journal) === mine) this.underWay.delete(journal);
+    };
+    text.then(forget, forget);
+    return text;
+  }
+}
+
+/** The end of the output as text, at most so many bytes, beginning with a whole line where there is one. */
+export async function lastLines(journal: Readable, maxBytes: number): Promise<string> {
+  const end = journal.visibleOffset;
+  if (end === 0) return '';
+  const { bytes, offset } = await lastContiguous(journal, Math.max(0, end - maxBytes), end);
+  if (offset === 0) return decodeUtf8(bytes);
+  const lineEnd = bytes.indexOf(10);
+  const whole = lineEnd >= 0 && lineEnd + 1 < bytes.length ? lineEnd + 1 : cutStart(bytes);
+  return decodeUtf8(bytes.subarray(whole));
+}
+
+export function byteSource(journal: Readable): ByteSource {
+  return {
+    start: journal.sources()[0]?.firstOffset ?? 0,
+    end: journal.visibleOffset,
+    read: (offset, maxBytes) => readRange(journal, offset, maxBytes),
+  };
+}
+
+/** From `offset` on until `length` bytes are there or something is missing. */
+async function contiguous(
+  journal: Readable,
+  offset: number,
+  length: number,
+): Promise<{ offset: number; bytes: Buffer }> {
+  const parts: Buffer[] = [];
+  let at = offset;
+  while (at < offset + length) {
+    const found = await readRange(journal, at, offset + length - at);
+    if (found === undefined || (parts.length > 0 && found.offset !== at)) break;
+    if (parts.length === 0 && found.offset !== at)
+      return { offset: found.offset, bytes: found.bytes };
+    parts.push(found.bytes);
+    at += found.bytes.length;
+  }
+  return { offset, bytes: Buffer.concat(parts) };
+}
+
+/** What stands without a hole directly before `end`, beginning at `from` at the earliest. */
+async function lastContiguous(
+  journal: Readable,
+  from: number,
+  end: number,
+): Promise<{ offset: number; bytes: Buffer }> {
+  let parts: Buffer[] = [];
+  let start = from;
+  for (let at = from; at < end;) {
+    const found = await readRange(journal, at, end - at);
+    if (found === undefined) break;
+    if (found.offset !== at) {
+      parts = [];
+      start = found.offset;
+    }
+    parts.push(found.bytes);
+    at = found.offset + found.bytes.length;
+  }
+  const bytes = Buffer.concat(parts);
+  return start + bytes.length >= end
+    ? { offset: start, bytes: bytes.subarray(0, end - start) }
+    : { offset: end, bytes: Buffer.alloc(0) };
+}

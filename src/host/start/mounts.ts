@@ -1,0 +1,156 @@
+// Which paths lie on file systems of this machine. Only the kernel's table of mounts and directories on local file systems
+// are looked at, so that asking never waits for a network or FUSE file system that does not answer (ADR 20).
+
+import { closeSync, lstatSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import type { Posix } from '../../system/posix.ts';
+import { asked } from '../../system/posix-library.ts';
+import { refuseBlindLook } from './spawn-error.ts';
+
+const TABLE = '/proc/self/mountinfo';
+/** File systems that need nobody else to answer. One that is not named here only costs its starts a question. */
+const LOCAL_TYPES = new Set(
+  'aufs bcachefs btrfs devtmpfs erofs exfat ext2 ext3 ext4 f2fs iso9660 jfs nilfs2 ntfs3 overlay ramfs reiserfs squashfs tmpfs udf vfat xfs zfs'.split(
+    ' ',
+  ),
+);
+const SYSTEM = /^\/usr(?:\/|$)/;
+/** As many as the kernel follows. */
+const MOST_LINKS = 40;
+
+/** By mount point; whether its topmost file system is local. */
+type Table = ReadonlyMap<string, boolean>;
+
+export class Mounts {
+  private readonly posix: Posix | undefined;
+  private readonly read: () => string;
+  /** Open as long as this: the kernel tells on it that the table has changed. */
+  private fd: number | undefined;
+  private table: Table | undefined;
+  private systemDirectories = new Set<string>();
+
+  constructor(posix: Posix | undefined, read = (): string => readFileSync(TABLE, 'utf8')) {
+    this.posix = posix;
+    this.read = read;
+  }
+
+  /** To be asked about paths in one step of the event loop: what it finds is remembered. */
+  look(): LocalPaths {
+    if (!this.table || this.changed()) {
+      // The kernel tells of a change once: a table that is not read then is no longer believed.
+      this.table = undefined;
+      this.table = this.readTable();
+      this.systemDirectories = new Set(['']);
+    }
+    return new LocalPaths(this.table, this.systemDirectories);
+  }
+
+  close(): void {
+    if (this.fd !== undefined) closeSync(this.fd);
+    this.fd = undefined;
+    this.table = undefined;
+  }
+
+  private changed(): boolean {
+    const { fd, posix } = this;
+    return fd === undefined || !posix || (asked(() => posix.hasNews(fd)) ?? true);
+  }
+
+  private readTable(): Table {
+    try {
+      if (this.posix) this.fd ??= openSync(TABLE, 'r');
+      return parseTable(this.read());
+    } catch (error) {
+      refuseBlindLook(error, TABLE);
+      // No such table here: then nothing is known to be elsewhere.
+      return new Map();
+    }
+  }
+}
+
+function parseTable(text: string): Table {
+  const table = new Map<string, boolean>();
+  for (const line of text.split('\n')) {
+    const [before = '', after = ''] = line.split(' - ');
+    const point = before.split(' ')[4];
+    const type = after.split(' ')[0];
+    if (point === undefined || type === undefined) continue;
+    const path = point.replace(/\\(\d{3})/g, (_, octal: string) =>
+      String.fromCharCode(Number.parseInt(octal, 8)),
+    );
+    // Where the root itself does not answer, nothing does.
+    table.set(path === '/' ? '' : path, path === '/' || LOCAL_TYPES.has(type));
+  }
+  return table;
+}
+
+/** Where a path leads: to something local, to nothing, or to a file system that may not answer. */
+export type Whereabouts = 'local' | 'nothing' | 'elsewhere';
+
+export class LocalPaths {
+  private readonly table: Table;
+  private readonly known = new Map<string, Whereabouts>();
+  /** Directories that are no links, on local file systems. */
+  private readonly directories = new Set<string>();
+  /** The same for directories that only the system changes: they stay known as long as the mounts do. */
+  private readonly systemDirectories: Set<string>;
+
+  constructor(table: Table, systemDirectories: Set<string>) {
+    this.table = table;
+    this.systemDirectories = systemDirectories;
+  }
+
+  /** Of an absolute path, all its links followed. */
+  find(path: string): Whereabouts {
+    const known = this.known.get(path);
+    if (known) return known;
+    const found = this.follow(path);
+    this.known.set(path, found);
+    return found;
+  }
+
+  private follow(path: string): Whereabouts {
+    const rest = path.split('/').toReversed();
+    let at = '';
+    for (let links = 0; rest.length > 0;) {
+      const part = rest.pop() ?? '';
+      if (part === '' || part === '.') continue;
+      if (part === '..') {
+        at = at.slice(0, Math.max(0, at.lastIndexOf('/')));
+        continue;
+      }
+      const next = `${at}/${part}`;
+      const link = this.step(next);
+      if (link === 'elsewhere' || link === 'nothing') return link;
+      if (link === undefined) {
+        at = next;
+        continue;
+      }
+      links += 1;
+      if (links > MOST_LINKS) return 'nothing';
+      if (link.startsWith('/')) at = '';
+      rest.push(...link.split('/').toReversed());
+    }
+    return 'local';
+  }
+
+  /** Where a link leads; undefined for what is no link. Its directory is known to be local. */
+  private step(path: string): string | undefined {
+    if (this.directories.has(path) || this.systemDirectories.has(path)) return undefined;
+    const local = this.table.get(path);
+    if (local === false) return 'elsewhere';
+    if (local === undefined) {
+      try {
+        const found = lstatSync(path, { throwIfNoEntry: false });
+        if (!found) return 'nothing';
+        if (found.isSymbolicLink()) return `./${readlinkSync(path)}`.replace(/^\.\/\//, '/');
+        if (!found.isDirectory()) return undefined;
+      } catch (error) {
+        refuseBlindLook(error, path);
+        // Not to be entered, or too long: whoever tries is told so at once.
+        return 'nothing';
+      }
+    }
+    (SYSTEM.test(path) ? this.systemDirectories : this.directories).add(path);
+    return undefined;
+  }
+}

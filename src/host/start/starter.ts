@@ -1,0 +1,348 @@
+// Starting a process: the checks in their order, the key or id that makes a repeated start attach instead, and the
+// journal that exists before the child does.
+
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { FairTurns } from '../../base/fair-turns.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { Owner } from '../../protocol/host-api.ts';
+import type { StartSpec } from '../../protocol/operations.ts';
+import type { LaunchPlan } from '../../protocol/process.ts';
+import type { EndedJournal } from '../../journal/read/ended-journal.ts';
+import type { Journal } from '../../journal/write/journal.ts';
+import type { Child, ChildListener } from '../child/child.ts';
+import type { Children } from '../child/children.ts';
+import { startedBody, type ProcessFacts } from '../process/facts.ts';
+import { HeldProcess, type ProcessDeps, type ProcessWatcher } from '../process/held-process.ts';
+import { PathsUnknown } from './known-paths.ts';
+import {
+  checkRecordable,
+  launchPlan,
+  startSurroundings,
+  type StartSurroundings,
+  type InheritedEnvironment,
+} from './launch-plan.ts';
+import type { Leases } from '../leases/leases.ts';
+import { Mounts } from './mounts.ts';
+import { PathProbes, type PathAnswers } from './path-probe.ts';
+import { loadPosix } from '../../system/posix.ts';
+import { idTaken, type Registry } from '../registry.ts';
+import { scriptOf } from '../terminal/shell-marks.ts';
+import { inputsOf } from './start-inputs.ts';
+import { SpareJournals, storageError, type Spare, type SpareOptions } from './spare-journals.ts';
+import { endUnrecorded } from '../descendants/unrecorded-starts.ts';
+
+export interface StarterOptions extends SpareOptions {
+  readonly registry: Registry;
+  readonly leases: Pick<Leases, 'covers'>;
+  readonly children: Children;
+  readonly surroundings: InheritedEnvironment;
+  readonly watcher: ProcessWatcher;
+  /** Secret of this folder: without it a fingerprint tells nothing about the values it was made of. */
+  readonly fingerprintKey: Buffer;
+}
+
+export interface StartAnswer {
+  readonly process: HeldProcess;
+  readonly attached: boolean;
+}
+
+/** Made when it is needed: for most starts that is when the child is running already. */
+type Fingerprint = () => string;
+
+interface StartRequest {
+  readonly owner: Owner;
+  readonly spec: StartSpec;
+  readonly fingerprint: Fingerprint;
+}
+
+/** What is known of a start before its child is there. */
+interface PlannedStart extends StartRequest, Spare {
+  readonly plan: LaunchPlan;
+}
+
+interface PendingStart {
+  readonly fingerprint: Fingerprint;
+  readonly done: Promise<HeldProcess>;
+}
+
+/** Of one owner: more would wait before another owner's for the threads that start programs. */
+const STARTS_UNDER_WAY = 16;
+
+export class Starter {
+  private readonly options: StarterOptions;
+  /** A burst of starts does not keep everything else waiting, nor another owner's start. */
+  private readonly turns: FairTurns;
+  private readonly pending = new Map<string, PendingStart>();
+  private readonly bootId = readBootId();
+  private readonly surroundings: StartSurroundings;
+  private readonly mounts: Mounts;
+  private readonly paths: PathProbes;
+  private readonly spares: SpareJournals;
+  /** Starts that have passed every check and are not in the registry yet. */
+  private readonly launching = new Set<Promise<unknown>>();
+  private closed = false;
+
+  constructor(options: StarterOptions) {
+    this.options = options;
+    const { startsPerTurn } = options.limits;
+    this.turns = new FairTurns({ perLoop: startsPerTurn, perOwner: STARTS_UNDER_WAY });
+    this.spares = new SpareJournals(options);
+    const { children, clock, limits } = options;
+    this.mounts = new Mounts(children.kind === 'posix' ? loadPosix() : undefined);
+    this.surroundings = startSurroundings({ ...options.surroundings, mounts: this.mounts });
+    this.paths = new PathProbes({
+      clock,
+      answerMs: limits.pathAnswerMs,
+      start: (plan, listener) => children.start(plan, listener),
+    });
+  }
+
+  async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
+    const claims = claimsOf(owner, spec);
+    // An id that the host gives is never asked for again by a start.
+    if (claims.length === 0)
+      return { process: await this.launch(owner, spec, () => ''), attached: false };
+    let made: string | undefined;
+    const fingerprint = (): string => (made ??= this.fingerprintOf(spec));
+    for (;;) {
+      const known = this.known(owner, spec, fingerprint);
+      if (known) return { process: known, attached: true };
+      const taken = claims.find((claim) => this.pending.has(claim));
+      const pending = taken === undefined ? undefined : this.pending.get(taken);
+      if (pending === undefined)
+        return { process: await this.launchAs(claims, owner, spec, fingerprint), attached: false };
+      if (pending.fingerprint() !== fingerprint())
+        throw conflict(spec, taken === idClaim(owner, spec.id ?? ''));
+      // When the first start fails its claims are free again, and this one takes its place.
+      await pending.done.catch(() => undefined);
+    }
+  }
+
+  /** The start of this id that is under way: whoever chose the id may name it before the start is answered. */
+  underWay(owner: Owner, id: string): Promise<unknown> | undefined {
+    return this.pending.get(idClaim(owner, id))?.done;
+  }
+
+  private fingerprintOf(spec: StartSpec): string {
+    return createHmac('sha256', this.options.fingerprintKey).update(inputsOf(spec)).digest('hex');
+  }
+
+  private known(owner: Owner, spec: StartSpec, fingerprint: Fingerprint): HeldProcess | undefined {
+    const { registry } = this.options;
+    const byKey = spec.key === undefined ? undefined : registry.byKey(owner, spec.key);
+    const byId = spec.id === undefined ? undefined : registry.byId(owner, spec.id);
+    const found = byKey ?? byId;
+    if (found && (found.facts.fingerprint !== fingerprint() || (byKey && byId && byKey !== byId)))
+      throw conflict(spec, byKey === undefined);
+    return found;
+  }
+
+  private async launchAs(
+    claims: readonly string[],
+    owner: Owner,
+    spec: StartSpec,
+    fingerprint: Fingerprint,
+  ): Promise<HeldProcess> {
+    const done = this.launch(owner, spec, fingerprint);
+    for (const claim of claims) this.pending.set(claim, { fingerprint, done });
+    try {
+      return await done;
+    } finally {
+      for (const claim of claims) this.pending.delete(claim);
+    }
+  }
+
+  private async launch(
+    owner: Owner,
+    spec: StartSpec,
+    fingerprint: Fingerprint,
+  ): Promise<HeldProcess> {
+    const turn = this.turns.pass(owner);
+    if (turn) await turn;
+    let launched: Promise<HeldProcess> | undefined;
+    try {
+      launched = this.planAndStart({ owner, spec, fingerprint });
+      this.launching.add(launched);
+      return await launched;
+    } finally {
+      if (launched) this.launching.delete(launched);
+      this.turns.done(owner);
+    }
+  }
+
+  /** To be called when there is time: what the next start will need. */
+  prepare(): void {
+    this.spares.prepare();
+  }
+
+  /** The journal of a process that is forgotten. The answer is what is wrong with a disk that does not let it go. */
+  discard(journal: Journal | EndedJournal): HoldfastError | undefined {
+    return this.spares.discard(journal);
+  }
+
+  /** Resolves when no start is under way any more; none begins afterwards. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.allSettled(this.launching);
+    await this.spares.close();
+    this.mounts.close();
+  }
+
+  private planAndStart(request: StartRequest, answers?: PathAnswers): Promise<HeldProcess> {
+    const { owner, spec, fingerprint } = request;
+    const { leases, registry } = this.options;
+    const { live, retention } = registry;
+    if (this.closed) throw hostClosed();
+    if (!leases.covers({ owner, lease: spec.lease })) throw noLease(spec.lease);
+    if (!live.admits(owner)) throw live.refusal(owner, 'processes are running');
+    retention.admit(owner);
+    const spare = this.spares.take();
+    const plan = this.plan(spec, spare, answers);
+    if (plan instanceof PathsUnknown) return this.askAndStart(request, plan.paths, answers);
+    // Counted as live from here on, so that starts that run side by side keep the limit.
+    live.add(owner);
+    const { serial, journal } = spare;
+    return this.startChild({ owner, spec, fingerprint, plan, serial, journal });
+  }
+
+  /** Paths that may not answer are asked about first, as often as a plan finds more of them. */
+  private async askAndStart(
+    request: StartRequest,
+    paths: readonly string[],
+    known: PathAnswers = new Map(),
+  ): Promise<HeldProcess> {
+    const found = await this.paths.ask(request.owner, paths);
+    return this.planAndStart(request, new Map([...known, ...found]));
+  }
+
+  private plan(spec: StartSpec, spare: Spare, answers?: PathAnswers): LaunchPlan | PathsUnknown {
+    try {
+      const plan = launchPlan(spec, this.surroundings, spare.serial, answers);
+      checkRecordable(spec, plan);
+      spare.journal.begin();
+      return plan;
+    } catch (error) {
+      this.spares.giveBack(spare);
+      if (error instanceof PathsUnknown) return error;
+      throw error instanceof HoldfastError ? error : storageError(error);
+    }
+  }
+
+  private async startChild(start: PlannedStart): Promise<HeldProcess> {
+    const { spec, plan, journal } = start;
+    const { clock, limits, watcher, registry } = this.options;
+    const late = new LateListener();
+    let child: Child | undefined;
+    try {
+      child = await this.begin(plan, late);
+      const facts = this.facts(start, child.pid);
+      const setting: ProcessDeps = {
+        clock,
+        watcher,
+        writeIds: limits.writeIds,
+        inputBytes: limits.inputBytes,
+        recordInput: spec.recordInput ?? plan.streams === 'pty',
+      };
+      const process = new HeldProcess(facts, journal, setting);
+      process.attach(child, plan);
+      journal.append({ kind: 'started', body: startedBody(facts) });
+      journal.flush();
+      late.target = process;
+      registry.add(process);
+      return process;
+    } catch (error) {
+      registry.live.delete(start.owner);
+      // One that cannot be recorded must not run: nobody could find it.
+      if (child) await endUnrecorded(child, start.serial);
+      journal.remove();
+      throw error;
+    }
+  }
+
+  private async begin(plan: LaunchPlan, listener: ChildListener): Promise<Child> {
+    try {
+      return await this.options.children.start(plan, listener);
+    } catch (error) {
+      const isFull = error instanceof HoldfastError && error.code === 'too_many_files';
+      // Journals that are made ahead must not keep a program from starting.
+      if (!isFull || !this.spares.shed()) throw error;
+      return this.options.children.start(plan, listener);
+    }
+  }
+
+  private facts(start: PlannedStart, pid: number): ProcessFacts {
+    const { owner, spec, fingerprint, serial, plan } = start;
+    const argv = plan.shownArgv ?? plan.argv;
+    return {
+      id: spec.id ?? serial,
+      serial,
+      owner,
+      ...(spec.name !== undefined && { name: spec.name }),
+      ...(spec.key !== undefined && { key: spec.key }),
+      fingerprint: fingerprint(),
+      command: spec.command ?? (spec.marks === true ? scriptOf(argv) : undefined) ?? argv.join(' '),
+      argv,
+      cwd: plan.cwd,
+      pid,
+      streams: plan.streams,
+      stdin: plan.stdin,
+      ...(plan.terminal && { size: plan.size, terminal: plan.terminal }),
+      ...(spec.labels && { labels: spec.labels }),
+      ...(spec.lease !== undefined && { lease: spec.lease }),
+      ...(spec.keepMs !== undefined && { keepMs: spec.keepMs }),
+      ...(spec.hardTimeoutMs !== undefined && { hardTimeoutMs: spec.hardTimeoutMs }),
+      startedAtMs: this.options.clock.wallMs(),
+      bootId: this.bootId,
+    };
+  }
+}
+
+/** Stands in until the process exists: a child tells nothing before the turn in which it was started is over. */
+class LateListener implements ChildListener {
+  target: ChildListener | undefined;
+  output(...args: Parameters<ChildListener['output']>): void {
+    this.target?.output(...args);
+  }
+  exited(...args: Parameters<ChildListener['exited']>): void {
+    this.target?.exited(...args);
+  }
+  ended(): void {
+    this.target?.ended();
+  }
+}
+
+function hostClosed(): HoldfastError {
+  return new HoldfastError('host_closed', 'The host has been closed.');
+}
+
+function noLease(name = ''): HoldfastError {
+  const problem = `The lease "${name}" is not open: it ran out, was ended, or never was opened.`;
+  return new HoldfastError('lease_ended', problem, { lease: name });
+}
+
+/** What nobody else may use while this start is under way: its key and its id, each by itself. */
+function claimsOf(owner: Owner, { key, id }: StartSpec): string[] {
+  return [
+    ...(key === undefined ? [] : [`key ${owner.length}:${owner}${key}`]),
+    ...(id === undefined ? [] : [idClaim(owner, id)]),
+  ];
+}
+
+function idClaim(owner: Owner, id: string): string {
+  return `id ${owner.length}:${owner}${id}`;
+}
+
+function conflict({ key, id }: StartSpec, aboutId: boolean): HoldfastError {
+  if (aboutId || key === undefined) return idTaken(id ?? '');
+  const message = `The key "${key}" was used for a start with different inputs.`;
+  return new HoldfastError('key_conflict', message);
+}
+
+function readBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return 'unknown';
+  }
+}

@@ -1,0 +1,140 @@
+// A terminal, as its process holds it: between the child and the journal it takes the shell's marks and our sentinels
+// out of the output, and tells the runs.
+
+import { basename } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { Params } from '../../protocol/operations.ts';
+import type { MarkNote, RunResult, TerminalNote } from '../../protocol/run.ts';
+import type { Journal } from '../../journal/write/journal.ts';
+import { ByteScanner } from './byte-scanner.ts';
+import type { Child } from '../child/child.ts';
+import { foregroundOf, type Foreground, type Language } from './foreground.ts';
+import { Keyboard } from './keyboard.ts';
+import { MarkPattern } from './marks.ts';
+import { Runs } from './runs.ts';
+import { Sentinel } from './sentinel.ts';
+
+export interface TerminalOptions {
+  readonly clock: Clock;
+  readonly journal: Journal;
+  readonly child: Child;
+  readonly plan: {
+    readonly argv: readonly string[];
+    /** What the shell proves its marks by; undefined when it makes none. */
+    readonly nonce?: string;
+  };
+  /** In the order of all other input. */
+  readonly write: (bytes: Buffer) => Promise<void>;
+}
+
+export class Terminal {
+  private readonly journal: Journal;
+  private readonly scanner: ByteScanner;
+  private readonly runs: Runs;
+  private readonly program: string;
+  private over = false;
+  readonly keyboard: Keyboard;
+
+  constructor({ clock, journal, child, plan, write }: TerminalOptions) {
+    const { nonce, argv } = plan;
+    this.journal = journal;
+    this.program = basename(argv[0] ?? '');
+    this.keyboard = new Keyboard(clock);
+    this.scanner = new ByteScanner((bytes) => this.printed(bytes));
+    this.runs = new Runs({
+      clock,
+      append: (note) => this.note(note),
+      visible: () => journal.visible(),
+      type: write,
+      offset: () => journal.offset,
+      unread: () => child.terminal?.unread() ?? false,
+      unheard: () => child.terminal?.unheard() ?? false,
+      echoes: () => child.echoes(),
+      secret: () => child.terminal?.secret() ?? false,
+      foreground: () => readerOf(child),
+      edits: () => child.terminal?.edits() ?? false,
+      arm: (told, language) => this.arm(told, language),
+      disarm: (sentinel) => this.disarm(sentinel),
+      marks: nonce !== undefined,
+      root: child.pid,
+      argv,
+    });
+    if (nonce !== undefined)
+      this.scanner.patterns.add(new MarkPattern(nonce, (mark) => this.runs.mark(mark)));
+  }
+
+  output(bytes: Buffer): void {
+    this.scanner.push(bytes);
+  }
+
+  /** Input that belongs to no run. */
+  input(bytes: Buffer): void {
+    this.runs.otherInput(bytes);
+  }
+
+  /** What is typed is a command for the shell, and may be recorded although the terminal does not echo it. */
+  get atPrompt(): boolean {
+    return this.runs.atPrompt;
+  }
+
+  mark(label: string): number {
+    if (this.over)
+      throw new HoldfastError('not_running', 'The program of this terminal has ended.');
+    return this.note({ note: 'mark', label } satisfies MarkNote);
+  }
+
+  async run(request: Params<'run'>, signal: AbortSignal | undefined): Promise<RunResult> {
+    this.keyboard.admit(request.holder);
+    return this.runs.run(request, signal);
+  }
+
+  runWait(request: Params<'runWait'>, signal: AbortSignal | undefined): Promise<RunResult> {
+    return this.runs.wait(request.run, request.timeoutMs, signal);
+  }
+
+  /** The child has ended: what was held back is output like any other. */
+  release(): void {
+    this.scanner.end();
+  }
+
+  exited(): void {
+    this.over = true;
+    this.runs.ended();
+  }
+
+  private printed(bytes: Buffer): void {
+    this.journal.output('pty', bytes);
+    this.runs.output(bytes);
+  }
+
+  private note(note: TerminalNote): number {
+    return this.journal.append({ kind: 'note', body: { ...note } });
+  }
+
+  private arm(told: (status: number) => void, language = this.language): Sentinel {
+    const sentinel = new Sentinel(told, language);
+    this.scanner.patterns.add(sentinel.string).add(sentinel.echo);
+    return sentinel;
+  }
+
+  /** Of the program that was started, where nobody can say who reads. */
+  private get language(): Language {
+    return this.program === 'fish' ? 'fish' : this.program.endsWith('csh') ? 'csh' : 'posix';
+  }
+
+  private disarm({ string, echo }: Sentinel): void {
+    this.scanner.patterns.delete(string);
+    this.scanner.patterns.delete(echo);
+  }
+}
+
+/** Where the kernel does not tell who has the terminal, that is looked at again: nobody is typed for meanwhile. */
+function readerOf({ terminal, pid }: Child): Foreground {
+  try {
+    return foregroundOf(() => terminal?.foreground());
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    return { kind: 'soon', name: '', pid };
+  }
+}

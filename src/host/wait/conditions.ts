@@ -1,0 +1,254 @@
+// What can be waited for on one process. A condition is looked at after every change of the process; the few that
+// depend on something else as well (time, a search, the kernel's table of sockets) wake the waiter themselves.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Met } from '../../protocol/host-api.ts';
+import type { Condition } from '../../protocol/operations.ts';
+import type { SearchHit, SearchPosition, SearchResult } from '../../protocol/views.ts';
+import type { Matcher } from '../../journal/search/matcher.ts';
+import type { HeldProcess } from '../process/held-process.ts';
+import type { DescendantTracker } from '../descendants/descendant-tracker.ts';
+import { PortLooks } from './port-waits.ts';
+import { byteSource } from '../process/views.ts';
+
+export type Verdict =
+  | { readonly met: true; readonly hit?: SearchHit; readonly port?: number }
+  /** It can no longer be met. */
+  | { readonly met: false };
+
+export interface ConditionTools {
+  readonly clock: Clock;
+  /** Searches the output for the first hit, from a byte offset or from where an earlier search ended. */
+  search(
+    process: HeldProcess,
+    condition: TextCondition,
+    from: { from: number } | { resume: SearchPosition },
+  ): Promise<SearchResult>;
+  /** Calls back whenever settling may have come nearer. */
+  settling(process: HeldProcess, wake: () => void): () => void;
+  readonly ports: PortLooks<HeldProcess>;
+}
+
+export function conditionTools(
+  clock: Clock,
+  tracker: DescendantTracker<HeldProcess>,
+  matcher: Matcher,
+): ConditionTools {
+  return {
+    clock,
+    search: conditionSearch(matcher),
+    settling: (process, wake) => tracker.onChange(process, wake),
+    ports: new PortLooks({
+      clock,
+      listening: (process, port, tables) => tracker.listening(process, port, tables),
+    }),
+  };
+}
+
+/** The search that finds the first hit of a condition. */
+function conditionSearch(matcher: Matcher): ConditionTools['search'] {
+  return (process, condition, from) => {
+    const { ignoreCase } = condition;
+    const [pattern, kind] =
+      condition.kind === 'text'
+        ? [condition.text, 'text' as const]
+        : [condition.pattern, 'regex' as const];
+    const query = { pattern, kind, ignoreCase, ...from, limit: 1 };
+    return matcher.search(byteSource(process.journal), query, { owner: process.facts.owner });
+  };
+}
+
+type TextCondition = Extract<Condition, { kind: 'text' | 'pattern' }>;
+
+export interface Watch {
+  /** The verdict as things stand, or undefined while it is open. */
+  look(): Verdict | undefined;
+  stop(): void;
+}
+
+const MET: Verdict = { met: true };
+const NEVER: Verdict = { met: false };
+const nothing = (): void => undefined;
+
+export function watch(
+  process: HeldProcess,
+  condition: Condition,
+  tools: ConditionTools,
+  wake: () => void,
+): Watch {
+  switch (condition.kind) {
+    case 'exit':
+      return { look: () => (process.outcome ? MET : undefined), stop: nothing };
+    case 'closed':
+      return { look: () => (process.live ? undefined : MET), stop: nothing };
+    case 'settled':
+      return {
+        look: () => (process.settled ? MET : undefined),
+        stop: tools.settling(process, wake),
+      };
+    case 'growth':
+      return { look: () => grewAfter(process, condition.after), stop: nothing };
+    case 'silence':
+      return new SilenceWatch(process, condition.forMs, tools.clock, wake);
+    case 'port':
+      return new PortWatch(process, condition.port, tools, wake);
+    case 'text':
+    case 'pattern':
+      return new TextWatch(process, condition, tools, wake);
+  }
+}
+
+function grewAfter(process: HeldProcess, after: number): Verdict | undefined {
+  if (process.journal.visibleSeq > after) return MET;
+  return process.live ? undefined : NEVER;
+}
+
+class SilenceWatch implements Watch {
+  private cancel: (() => void) | undefined;
+  private readonly process: HeldProcess;
+  private readonly forMs: number;
+  private readonly clock: Clock;
+  private readonly wake: () => void;
+
+  constructor(process: HeldProcess, forMs: number, clock: Clock, wake: () => void) {
+    this.process = process;
+    this.forMs = forMs;
+    this.clock = clock;
+    this.wake = wake;
+  }
+
+  look(): Verdict | undefined {
+    if (!this.process.live) return NEVER;
+    const left = this.forMs - this.process.quietMs();
+    if (left <= 0) return MET;
+    // One timer at a time: when it fires after new output, the next look sets it for what is left then.
+    this.cancel ??= this.clock.after(Math.ceil(left), () => {
+      this.cancel = undefined;
+      this.wake();
+    });
+    return undefined;
+  }
+
+  stop(): void {
+    this.cancel?.();
+  }
+}
+
+class PortWatch implements Watch {
+  private readonly process: HeldProcess;
+  private readonly port: number | undefined;
+  private readonly ports: PortLooks<HeldProcess>;
+  private readonly wake: () => void;
+  private stopLooking: (() => void) | undefined;
+  private found: number | undefined;
+
+  constructor(
+    process: HeldProcess,
+    port: number | undefined,
+    { ports }: ConditionTools,
+    wake: () => void,
+  ) {
+    this.process = process;
+    this.port = port;
+    this.ports = ports;
+    this.wake = wake;
+  }
+
+  look(): Verdict | undefined {
+    if (this.found !== undefined) return { met: true, port: this.found };
+    if (this.process.settled) return NEVER;
+    if (this.stopLooking) {
+      this.ports.hurry();
+      return undefined;
+    }
+    const { process, port } = this;
+    this.found = this.ports.now(process, port);
+    if (this.found !== undefined) return { met: true, port: this.found };
+    const found = (listening: number): void => {
+      this.found = listening;
+      this.wake();
+    };
+    this.stopLooking = this.ports.add({ process, port, found });
+    return undefined;
+  }
+
+  stop(): void {
+    this.stopLooking?.();
+  }
+}
+
+class TextWatch implements Watch {
+  private from: { from: number } | { resume: SearchPosition };
+  private searchedTo = -1;
+  private searching = false;
+  private stopped = false;
+  private hit: SearchHit | undefined;
+  private failure: unknown;
+  private readonly process: HeldProcess;
+  private readonly condition: TextCondition;
+  private readonly tools: ConditionTools;
+  private readonly wake: () => void;
+
+  constructor(
+    process: HeldProcess,
+    condition: TextCondition,
+    tools: ConditionTools,
+    wake: () => void,
+  ) {
+    this.process = process;
+    this.condition = condition;
+    this.tools = tools;
+    this.wake = wake;
+    this.from = { from: condition.from ?? 0 };
+  }
+
+  look(): Verdict | undefined {
+    if (this.failure !== undefined) throw this.failure;
+    if (this.hit) return { met: true, hit: this.hit };
+    if (this.searching) return undefined;
+    if (this.searchedTo < this.process.journal.visibleOffset) {
+      void this.searchOn();
+      return undefined;
+    }
+    return this.process.live ? undefined : NEVER;
+  }
+
+  stop(): void {
+    this.stopped = true;
+  }
+
+  private async searchOn(): Promise<void> {
+    this.searching = true;
+    try {
+      const result = await this.tools.search(this.process, this.condition, this.from);
+      [this.hit] = result.hits;
+      this.from = { resume: result.resume };
+      this.searchedTo = result.searchedTo;
+    } catch (error) {
+      this.failure = error;
+    }
+    this.searching = false;
+    if (!this.stopped) this.wake();
+  }
+}
+
+export function metOf(
+  process: HeldProcess,
+  index: number,
+  kind: Condition['kind'],
+  verdict: Verdict,
+): Met {
+  const hit = verdict.met ? verdict.hit : undefined;
+  const port = verdict.met ? verdict.port : undefined;
+  return {
+    id: process.facts.id,
+    index,
+    kind,
+    met: verdict.met,
+    after: process.journal.visibleSeq,
+    offset: process.journal.visibleOffset,
+    ...(hit && { match: hit.match, line: hit.line, lineOffset: hit.offset }),
+    ...(port !== undefined && { port }),
+    process: process.info(),
+  };
+}

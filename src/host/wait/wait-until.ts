@@ -1,0 +1,67 @@
+// The one way to wait: a condition is looked at now and after each wake-up, until it is met, the time is over, or the
+// caller gives up. Nothing polls, nothing is left behind, and waiting never changes what is waited for.
+
+import type { Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+
+export interface WaitOptions {
+  readonly clock: Clock;
+  /** Without it the wait has no end of its own. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Arranges to be called whenever the condition may have changed; the answer undoes it. */
+  readonly subscribe: (wake: () => void) => () => void;
+  /** Called once when the wait is over, however it ended. */
+  readonly ended?: () => void;
+}
+
+/** Resolves with what `check` answers, or with undefined when the time is over. Rejects with `aborted`. */
+export function waitUntil<T>(
+  check: () => T | undefined,
+  options: WaitOptions,
+): Promise<T | undefined> {
+  const { clock, timeoutMs, signal, subscribe, ended } = options;
+  try {
+    if (signal?.aborted) throw aborted();
+    const met = check();
+    if (met !== undefined || timeoutMs === 0) {
+      ended?.();
+      return Promise.resolve(met);
+    }
+  } catch (error) {
+    ended?.();
+    return Promise.reject(error);
+  }
+  return new Promise((resolve, reject) => {
+    let settled = false;
+    const finish = (settle: () => void): void => {
+      if (settled) return;
+      settled = true;
+      unsubscribe();
+      cancelTimer?.();
+      signal?.removeEventListener('abort', giveUp);
+      ended?.();
+      settle();
+    };
+    const giveUp = (): void => finish(() => reject(aborted()));
+    const wake = (): void => {
+      if (settled) return;
+      try {
+        const answer = check();
+        if (answer !== undefined) finish(() => resolve(answer));
+      } catch (error) {
+        finish(() => reject(error));
+      }
+    };
+    const unsubscribe = subscribe(wake);
+    const cancelTimer =
+      timeoutMs === undefined
+        ? undefined
+        : clock.after(timeoutMs, () => finish(() => resolve(undefined)));
+    signal?.addEventListener('abort', giveUp);
+  });
+}
+
+function aborted(): HoldfastError {
+  return new HoldfastError('aborted', 'The caller stopped waiting.');
+}

@@ -1,0 +1,308 @@
+// The head/tail view: the output of a process as a model is shown it. The beginning and the newest end within a size,
+// what is left out named with its exact size, nothing split inside a character.
+//
+// Sizes: every byte of the output is either represented in the text (an invalid byte by U+FFFD), left out at the one
+// omission between head and tail, or cut out of a long line; originalBytes = retainedBytes + omittedBytes + cutLineBytes.
+// A line ends at \n, \r or \r\n, so that each frame of a progress bar is a line of its own.
+
+import { isUtf8 } from 'node:buffer';
+import {
+  cutEnd,
+  cutStart,
+  decodeUtf8,
+  encodedLength,
+  prefixWithin,
+  suffixWithin,
+} from '../../base/bytes/utf8.ts';
+import type { HeadTailText, Truncation } from '../../protocol/views.ts';
+
+export interface HeadTailInput {
+  /** The first bytes of the output, up to the first missing one at most. */
+  readonly head: Buffer;
+  /** The last bytes of the output, from `tailOffset` on without a hole. May overlap the head. */
+  readonly tail: Buffer;
+  readonly tailOffset: number;
+  /** Everything the process printed, whether or not it is still kept. */
+  readonly totalBytes: number;
+  /** Of the bytes in neither part: how many nobody can fetch any more. They count as omitted. */
+  readonly lostBytes?: number;
+}
+
+export interface HeadTailLimits {
+  /** Of the whole text, markers included, encoded as UTF-8. */
+  readonly maxBytes?: number | undefined;
+  /** Of one line as shown, without its line break; taken as 64 when smaller. */
+  readonly maxLineBytes?: number | undefined;
+}
+
+export interface HeadTailPlan {
+  readonly headBytes: number;
+  readonly tailOffset: number;
+  readonly tailBytes: number;
+}
+
+/** One end of the output as shown. */
+interface Side {
+  readonly text: string;
+  readonly shownBytes: number;
+  /** Bytes of the input behind the text, those cut out of lines included. */
+  readonly coveredBytes: number;
+  readonly cutLines: number;
+  readonly cutLineBytes: number;
+}
+
+interface Line {
+  readonly start: number;
+  /** Before the line break. */
+  readonly end: number;
+  /** Behind the line break. */
+  readonly next: number;
+}
+
+interface Room {
+  readonly bytes: number;
+  readonly maxLine: number;
+  /** The inner end is a cut: the line there goes on where nothing is known of it. */
+  readonly open: boolean;
+}
+
+const DEFAULT_MAX_BYTES = 32_768;
+const DEFAULT_MAX_LINE_BYTES = 2048;
+/** The longest inline mark is about 40 bytes. */
+const SMALLEST_LINE_BYTES = 64;
+/** One character on each side of the marker. */
+const SMALLEST_ROOM = 8;
+const LF = 0x0a;
+const CR = 0x0d;
+
+/** What to fetch for a view of `maxBytes`: so much of each end, never the same byte twice. */
+export function headTailPlan(totalBytes: number, maxBytes = DEFAULT_MAX_BYTES): HeadTailPlan {
+  const headBytes = Math.min(totalBytes, maxBytes);
+  const tailOffset = Math.max(headBytes, totalBytes - maxBytes);
+  return { headBytes, tailOffset, tailBytes: totalBytes - tailOffset };
+}
+
+export function headTail(input: HeadTailInput, limits: HeadTailLimits = {}): HeadTailText {
+  const maxBytes = limits.maxBytes ?? DEFAULT_MAX_BYTES;
+  const maxLine = Math.max(limits.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES, SMALLEST_LINE_BYTES);
+  const contiguous = input.tailOffset <= input.head.length;
+  const head = contiguous ? joined(input) : input.head.subarray(0, cutEnd(input.head));
+  if (contiguous) {
+    const whole = fromStart(head, { bytes: maxBytes, maxLine, open: false });
+    if (whole.coveredBytes === head.length) return view(input, whole.text, [whole]);
+  }
+  const tail = contiguous ? head : input.tail.subarray(cutStart(input.tail));
+  // Larger numbers have no fewer digits: the marker that is needed in the end is no longer than this one.
+  const bytes = maxBytes - marker(input.totalBytes).length;
+  if (bytes < SMALLEST_ROOM) {
+    const newest = fromEnd(tail, { bytes: Math.max(0, maxBytes), maxLine, open: true });
+    return view(input, newest.text, [newest]);
+  }
+  let first = fromStart(head, { bytes: Math.floor(bytes / 2), maxLine, open: !contiguous });
+  const rest = contiguous ? tail.subarray(first.coveredBytes) : tail;
+  const last = fromEnd(rest, { bytes: bytes - first.shownBytes, maxLine, open: true });
+  // A short tail leaves its share to the head.
+  if (!contiguous) first = fromStart(head, { bytes: bytes - last.shownBytes, maxLine, open: true });
+  const omitted = input.totalBytes - first.coveredBytes - last.coveredBytes;
+  return view(input, `${first.text}${marker(omitted)}${last.text}`, [first, last]);
+}
+
+function joined(input: HeadTailInput): Buffer {
+  const tail = input.tail.subarray(Math.max(0, input.head.length - input.tailOffset));
+  return tail.length === 0 ? input.head : Buffer.concat([input.head, tail]);
+}
+
+function marker(omittedBytes: number): string {
+  return `\n\n... [omitted ${omittedBytes} bytes] ...\n\n`;
+}
+
+function view(input: HeadTailInput, text: string, sides: readonly Side[]): HeadTailText {
+  const sum = (field: 'coveredBytes' | 'cutLines' | 'cutLineBytes'): number =>
+    sides.reduce((total, side) => total + side[field], 0);
+  const covered = sum('coveredBytes');
+  const cutLineBytes = sum('cutLineBytes');
+  const omittedBytes = input.totalBytes - covered;
+  if (omittedBytes === 0 && cutLineBytes === 0) return { text };
+  const truncated: Truncation = {
+    originalBytes: input.totalBytes,
+    retainedBytes: covered - cutLineBytes,
+    omittedBytes,
+    cutLines: sum('cutLines'),
+    cutLineBytes,
+    lostBytes: input.lostBytes ?? 0,
+    strategy: 'head_tail',
+  };
+  return { text, truncated };
+}
+
+function fromStart(bytes: Buffer, room: Room): Side {
+  const shown = new Shown(bytes, room.maxLine);
+  const plain = shown.clean ? endOfPlainLines(bytes, room) : 0;
+  if (plain > 0) shown.add(0, plain);
+  for (let at = plain; at < bytes.length;) {
+    const line = lineFrom(bytes, at);
+    const left = room.bytes - shown.bytes;
+    const open = room.open && line.end === bytes.length;
+    if (!open && shown.addLine(line, left)) {
+      at = line.next;
+      continue;
+    }
+    const most = open || shown.isLong(line) ? Math.min(left, room.maxLine) : left;
+    const end = at + prefixWithin(bytes.subarray(at, line.next), most);
+    shown.add(at, end);
+    at = end;
+    break;
+  }
+  return shown.side((parts) => parts.join(''));
+}
+
+function fromEnd(bytes: Buffer, room: Room): Side {
+  const shown = new Shown(bytes, room.maxLine);
+  const plain = shown.clean ? startOfPlainLines(bytes, room) : bytes.length;
+  if (plain < bytes.length) shown.add(plain, bytes.length);
+  for (let next = plain; next > 0;) {
+    const line = lineBefore(bytes, next);
+    const left = room.bytes - shown.bytes;
+    const open = room.open && line.start === 0;
+    if (!open && shown.addLine(line, left)) {
+      next = line.start;
+      continue;
+    }
+    const most = open || shown.isLong(line) ? Math.min(left, room.maxLine) : left;
+    shown.add(line.start + suffixWithin(bytes.subarray(line.start, next), most), next);
+    break;
+  }
+  return shown.side((parts) => parts.toReversed().join(''));
+}
+
+/** Collects what is shown, line after line in either direction, and counts. */
+class Shown {
+  bytes = 0;
+  private readonly input: Buffer;
+  /** The usual case: every byte is shown as it is. */
+  readonly clean: boolean;
+  private readonly maxLine: number;
+  private readonly parts: string[] = [];
+  /** Neighbouring ranges are decoded as one. */
+  private range: { start: number; end: number } | undefined;
+  private covered = 0;
+  private cutLines = 0;
+  private cutLineBytes = 0;
+
+  constructor(input: Buffer, maxLine: number) {
+    this.input = input;
+    this.clean = isUtf8(input);
+    this.maxLine = maxLine;
+  }
+
+  isLong(line: Line): boolean {
+    return line.end - line.start > this.maxLine || this.size(line.start, line.end) > this.maxLine;
+  }
+
+  /** Adds the line with its line break, cut when it is long; false when there is no room for it. */
+  addLine(line: Line, room: number): boolean {
+    if (!this.isLong(line)) {
+      if (this.size(line.start, line.next) > room) return false;
+      this.add(line.start, line.next);
+      return true;
+    }
+    const content = this.input.subarray(line.start, line.end);
+    const keep = this.maxLine - inlineMark(content.length).length;
+    const headEnd = prefixWithin(content, Math.floor(keep / 2));
+    const tailStart = suffixWithin(content, Math.ceil(keep / 2));
+    const mark = inlineMark(tailStart - headEnd);
+    const head = content.subarray(0, headEnd);
+    const tail = this.input.subarray(line.start + tailStart, line.next);
+    const size = encodedLength(head) + mark.length + encodedLength(tail);
+    if (size > room) return false;
+    this.flush();
+    this.parts.push(`${decodeUtf8(head)}${mark}${decodeUtf8(tail)}`);
+    this.bytes += size;
+    this.covered += line.next - line.start;
+    this.cutLines += 1;
+    this.cutLineBytes += tailStart - headEnd;
+    return true;
+  }
+
+  add(start: number, end: number): void {
+    this.bytes += this.size(start, end);
+    this.covered += end - start;
+    if (this.range?.end === start) this.range.end = end;
+    else if (this.range?.start === end) this.range.start = start;
+    else {
+      this.flush();
+      this.range = { start, end };
+    }
+  }
+
+  side(join: (parts: readonly string[]) => string): Side {
+    this.flush();
+    return {
+      text: join(this.parts),
+      shownBytes: this.bytes,
+      coveredBytes: this.covered,
+      cutLines: this.cutLines,
+      cutLineBytes: this.cutLineBytes,
+    };
+  }
+
+  /** As shown. */
+  private size(start: number, end: number): number {
+    return this.clean ? end - start : encodedLength(this.input.subarray(start, end));
+  }
+
+  private flush(): void {
+    if (this.range !== undefined)
+      this.parts.push(decodeUtf8(this.input.subarray(this.range.start, this.range.end)));
+    this.range = undefined;
+  }
+}
+
+function inlineMark(cutBytes: number): string {
+  return ` ... [truncated ${cutBytes} bytes] ... `;
+}
+
+/** Where the lines at the beginning end that have a line break, are not long and fit. Without an object for each. */
+function endOfPlainLines(bytes: Buffer, { bytes: room, maxLine }: Room): number {
+  let done = 0;
+  for (let at = 0; at < bytes.length && at < room; at += 1) {
+    const byte = bytes[at];
+    if (byte !== LF && byte !== CR) continue;
+    const next = at + (byte === CR && bytes[at + 1] === LF ? 2 : 1);
+    if (at - done > maxLine || next > room) return done;
+    done = next;
+    at = next - 1;
+  }
+  return done;
+}
+
+/** Where the lines at the end begin that are not long and fit, the very first line not among them. */
+function startOfPlainLines(bytes: Buffer, { bytes: room, maxLine }: Room): number {
+  for (let done = bytes.length; ;) {
+    const end = done - lineBreakBefore(bytes, done);
+    let start = end;
+    while (start > 0 && bytes[start - 1] !== LF && bytes[start - 1] !== CR) start -= 1;
+    if (start === 0 || end - start > maxLine || bytes.length - start > room) return done;
+    done = start;
+  }
+}
+
+/** The bytes of the line break that ends there. */
+function lineBreakBefore(bytes: Buffer, next: number): number {
+  if (bytes[next - 1] === LF) return bytes[next - 2] === CR && next > 1 ? 2 : 1;
+  return bytes[next - 1] === CR ? 1 : 0;
+}
+
+function lineFrom(bytes: Buffer, start: number): Line {
+  let end = start;
+  while (end < bytes.length && bytes[end] !== LF && bytes[end] !== CR) end += 1;
+  if (end === bytes.length) return { start, end, next: end };
+  return { start, end, next: end + (bytes[end] === CR && bytes[end + 1] === LF ? 2 : 1) };
+}
+
+function lineBefore(bytes: Buffer, next: number): Line {
+  const end = next - lineBreakBefore(bytes, next);
+  let start = end;
+  while (start > 0 && bytes[start - 1] !== LF && bytes[start - 1] !== CR) start -= 1;
+  return { start, end, next };
+}

@@ -1,0 +1,19 @@
+// How an answer is written that the keeper gives on a caller's own connection. The server names the renderer, so the keeper
+// knows no dialect.
+
+import { encodeGoJson } from './go-json.ts';
+import { coderOutput } from './coder-output.ts';
+import type { Results } from '../host-api.ts';
+
+const renderers = {
+  json: (result: unknown): string => `${JSON.stringify(result)}\n`,
+  /** The output of a process, as coder's API tells it. */
+  coder: (result: unknown): string => encodeGoJson(coderOutput(result as Results['text'])),
+} as const;
+
+export type RendererName = keyof typeof renderers;
+
+/** Undefined for a renderer that only a newer server knows. */
+export function rendererNamed(name: string): ((result: unknown) => string) | undefined {
+  return Object.hasOwn(renderers, name) ? renderers[name as RendererName] : undefined;
+}

@@ -1,0 +1,12 @@
+// Schemas with words beside them: what a field means stands where the field is checked, and descriptions repeat it.
+
+import * as v from 'valibot';
+
+export function described<Schema extends v.GenericSchema>(words: string, schema: Schema) {
+  return v.pipe(schema, v.description(words));
+}
+
+/** A field that may be left out. */
+export function optional<Schema extends v.GenericSchema>(words: string, schema: Schema) {
+  return v.optional(described(words, schema));
+}

@@ -1,0 +1,56 @@
+// A row of cells as runs of the same look: what SVG and HTML are made of.
+
+import type { Row, Style } from '../view/snapshot.ts';
+import { paintOf } from './theme.ts';
+import type { Rgb, Theme } from './theme.ts';
+
+export interface Run {
+  readonly col: number;
+  readonly cols: number;
+  readonly text: string;
+  readonly style: Style;
+  readonly fg: Rgb;
+  readonly bg: Rgb;
+  /** For `text-decoration`; empty for none. */
+  readonly decoration: string;
+}
+
+const PLAIN: Style = { fg: 'default', bg: 'default' };
+const SINGLE_WIDTH = /^[\x20-\x7e\u00a0-\u024f\u2500-\u259f]+$/;
+
+export function runsOf(row: Row, styles: readonly Style[], theme: Theme): Run[] {
+  const runs: { col: number; cols: number; text: string; number: number }[] = [];
+  row.chars.forEach((char, col) => {
+    const number = row.styles[col] ?? 0;
+    const last = runs.at(-1);
+    if (char === '' && last !== undefined) last.cols += 1;
+    // Characters whose width a viewer's font may see otherwise stand alone, so that they shift nothing.
+    else if (last?.number === number && SINGLE_WIDTH.test(char) && SINGLE_WIDTH.test(last.text)) {
+      last.text += char;
+      last.cols += 1;
+    } else runs.push({ col, cols: 1, text: char, number });
+  });
+  return runs.map(({ col, cols, text, number }) => {
+    const style = styles[number] ?? PLAIN;
+    const { fg, bg } = paintOf(style, theme);
+    return { col, cols, text, style, fg, bg, decoration: decorationOf(style) };
+  });
+}
+
+const LINES = {
+  single: 'solid',
+  double: 'double',
+  curly: 'wavy',
+  dotted: 'dotted',
+  dashed: 'dashed',
+} as const;
+
+function decorationOf(style: Style): string {
+  const lines = [
+    ...(style.underline === undefined && style.link === undefined ? [] : ['underline']),
+    ...(style.strikethrough === true ? ['line-through'] : []),
+    ...(style.overline === true ? ['overline'] : []),
+  ];
+  if (lines.length === 0) return '';
+  return `${lines.join(' ')} ${style.underline === undefined ? 'solid' : LINES[style.underline]}`;
+}

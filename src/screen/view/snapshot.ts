@@ -1,0 +1,145 @@
+// What a screen shows at one moment, as plain values: rows of characters with their styles, the cursor, the title, the
+// modes. It crosses threads and is painted, printed and compared; nothing in it refers back to the emulator.
+
+import { createHash } from 'node:crypto';
+import type { TerminalSize } from '../../protocol/process.ts';
+
+/** `default`, a number of the palette (0 to 255), or "#rrggbb". */
+export type Colour = 'default' | number | `#${string}`;
+
+export type Underline = 'none' | 'single' | 'double' | 'curly' | 'dotted' | 'dashed';
+
+export interface Style {
+  readonly fg: Colour;
+  readonly bg: Colour;
+  readonly bold?: true;
+  readonly dim?: true;
+  readonly italic?: true;
+  readonly underline?: Exclude<Underline, 'none'>;
+  readonly underlineColour?: Colour;
+  readonly blink?: true;
+  readonly inverse?: true;
+  readonly invisible?: true;
+  readonly strikethrough?: true;
+  readonly overline?: true;
+  /** Where a hyperlink leads: text of the program, not to be trusted. */
+  readonly link?: string;
+}
+
+export interface Row {
+  /** One entry per column: the character with its combining marks, "" behind a wide one, " " where nothing is. */
+  readonly chars: readonly string[];
+  /** One entry per column: an index into `styles` of the snapshot. */
+  readonly styles: readonly number[];
+  /** This row continues the one above it: the program printed no line end between them. */
+  readonly wrapped: boolean;
+}
+
+export type MouseTracking = 'none' | 'x10' | 'vt200' | 'drag' | 'any';
+
+export interface Modes {
+  readonly applicationCursor: boolean;
+  readonly applicationKeypad: boolean;
+  readonly bracketedPaste: boolean;
+  readonly mouse: MouseTracking;
+  /** Mouse reports in the form that reaches beyond column 223 (DECSET 1006). */
+  readonly mouseSgr: boolean;
+  readonly focusReports: boolean;
+  readonly insert: boolean;
+  readonly origin: boolean;
+  readonly wraparound: boolean;
+  readonly reverseWraparound: boolean;
+  readonly alternateScreen: boolean;
+  readonly synchronizedOutput: boolean;
+}
+
+export type CursorShape = 'block' | 'underline' | 'bar';
+
+export interface Cursor {
+  /** Both from 0; `col` equals the number of columns while the next character would wrap. */
+  readonly row: number;
+  readonly col: number;
+  readonly visible: boolean;
+  readonly shape: CursorShape;
+  readonly blink: boolean;
+}
+
+/** An event that was left out because the emulator needed too long for it. Its bytes are in the journal as ever. */
+export interface Skipped {
+  readonly seq: number;
+  readonly bytes: number;
+}
+
+export interface Snapshot extends TerminalSize {
+  /** The last event that had been taken in. */
+  readonly seq: number;
+  readonly rowsShown: readonly Row[];
+  /** Oldest first; empty unless asked for. */
+  readonly scrollback: readonly Row[];
+  /** How many lines of scrollback there are, asked for or not. */
+  readonly scrollbackLines: number;
+  readonly styles: readonly Style[];
+  readonly cursor: Cursor;
+  /** Cut to 1 KiB, without control characters. */
+  readonly title: string;
+  readonly modes: Modes;
+  /** See `screenHash`. */
+  readonly hash: string;
+  readonly skipped: readonly Skipped[];
+  /** The normal screen while the alternate one is shown; only when it was asked for. */
+  readonly behind?: Pick<Snapshot, 'rowsShown' | 'styles' | 'cursor'>;
+}
+
+/** A screen as text alone. */
+export interface ScreenText extends TerminalSize {
+  readonly seq: number;
+  readonly cursor: Cursor;
+  /** See `screenHash`. */
+  readonly hash: string;
+  /** One line per row, those of scrollback first when it was asked for; without spaces at the ends of lines. */
+  readonly text: string;
+}
+
+/** One cell as it is shown to callers. */
+export interface Cell extends Partial<Style> {
+  readonly char: string;
+}
+
+/** A row's characters, without spaces at its end. */
+export function rowText(row: Row): string {
+  return row.chars.join('').replace(/ +$/, '');
+}
+
+/** One line of text per row of the screen, always `rows` of them. */
+export function visibleLines(snapshot: Snapshot): string[] {
+  return snapshot.rowsShown.map(rowText);
+}
+
+/** The peer's definition: SHA-256 of the visible lines, spaces at their ends taken off, joined by line feeds. */
+export function screenHash(lines: readonly string[]): string {
+  return createHash('sha256').update(lines.join('\n')).digest('hex');
+}
+
+/** Rows joined where the program did not end a line: scrollback (when it was asked for) and screen. */
+export function logicalLines(snapshot: Snapshot): string[] {
+  const lines: string[] = [];
+  for (const row of [...snapshot.scrollback, ...snapshot.rowsShown]) {
+    const text = row.chars.join('');
+    if (row.wrapped && lines.length > 0) lines[lines.length - 1] += text;
+    else lines.push(text);
+  }
+  return lines.map((line) => line.replace(/ +$/, ''));
+}
+
+/** The cells of a row; defaults are left out. */
+export function rowCells(row: Row, styles: readonly Style[]): Cell[] {
+  return row.chars.map((char, col) => {
+    const { fg, bg, ...rest } = styles[row.styles[col] ?? 0] ?? { fg: 'default', bg: 'default' };
+    return {
+      char,
+      ...(fg === 'default' ? {} : { fg }),
+      ...(bg === 'default' ? {} : { bg }),
+      ...rest,
+    };
+  });
+}

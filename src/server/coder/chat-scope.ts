@@ -1,0 +1,82 @@
+// The chat of a request in the coder dialect: read from two headers by coder's own rules, and held against the token.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { Owner } from '../../protocol/host-api.ts';
+import type { Caller } from '../http/gate.ts';
+
+export interface Chat {
+  readonly id: string;
+  readonly ancestors: readonly string[];
+}
+
+/** In whose name a coder request acts. */
+export interface ChatScope {
+  /** Absent: not a chat request. */
+  readonly chat?: Chat;
+  /** Processes are started for this owner. */
+  readonly owner: Owner;
+  /** With a full token, requests reach beyond their own: as coder's own server lets them. */
+  readonly compat: boolean;
+}
+
+/** Processes that were started without a chat. */
+export const NO_CHAT: Owner = 'no-chat';
+
+const CHAT_OWNER = 'chat:';
+const NIL = '00000000-0000-0000-0000-000000000000';
+
+export function chatOwner(id: string): Owner {
+  return CHAT_OWNER + id;
+}
+
+/** The chat that an owner stands for, if it stands for one. */
+export function chatOfOwner(owner: Owner): string | undefined {
+  return owner.startsWith(CHAT_OWNER) ? owner.slice(CHAT_OWNER.length) : undefined;
+}
+
+export function chatScope(headers: IncomingHttpHeaders, caller: Caller): ChatScope {
+  const chat = chatOf(headers);
+  if (caller.admin)
+    return { ...(chat && { chat }), owner: chat ? chatOwner(chat.id) : NO_CHAT, compat: true };
+  // A scoped token speaks for one chat; the header may only say the same.
+  if (!chat) throw new HoldfastError('forbidden', 'This token needs a valid Coder-Chat-Id header.');
+  if (chatOwner(chat.id) !== caller.owner)
+    throw new HoldfastError('forbidden', 'This token is for another chat.');
+  return { chat, owner: caller.owner, compat: false };
+}
+
+/** A missing, malformed or nil id means: not a chat request. */
+export function chatOf(headers: IncomingHttpHeaders): Chat | undefined {
+  const given = headers['coder-chat-id'];
+  const id = given === undefined ? undefined : parseUuid(single(given));
+  if (id === undefined || id === NIL) return undefined;
+  return { id, ancestors: parseAncestors(single(headers['coder-ancestor-chat-ids'])) };
+}
+
+function single(value: string | string[] | undefined): string {
+  return (Array.isArray(value) ? value[0] : value) ?? '';
+}
+
+/** A JSON array of ids; what is not one is skipped, what is no array at all is empty. */
+function parseAncestors(text: string): string[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return [];
+  }
+  if (!Array.isArray(parsed)) return [];
+  return parsed.flatMap((item) => (typeof item === 'string' ? (parseUuid(item) ?? []) : []));
+}
+
+/** Plain, with "urn:uuid:", in braces, or 32 digits without dashes; canonical lower case. */
+export function parseUuid(text: string): string | undefined {
+  const match =
+    /^(?:urn:uuid:)?([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})$/i.exec(
+      text,
+    ) ??
+    /^\{([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})\}$/i.exec(text) ??
+    /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i.exec(text);
+  return match?.slice(1).join('-').toLowerCase();
+}

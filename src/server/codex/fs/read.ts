@@ -1,0 +1,56 @@
+// Reading a file: all of it as base64, all of a small one, or a block of it.
+
+import type { FileHandle } from 'node:fs/promises';
+import { refused } from './error.ts';
+
+/** The peer's limit. */
+const MAX_READ_BYTES = 512 * 1024 * 1024;
+/** In base64 and inside of an answer, this is what fits into the longest string there is. */
+const MAX_ANSWER_BYTES = 384 * 1024 * 1024;
+/** Divisible by three, so that the pieces of base64 can be put behind each other. */
+const READ_BYTES = 3 * 1024 * 1024;
+const SPARE_BYTES = 4096;
+
+/** As base64. The size is not believed: a file may grow, and those of /proc say 0. */
+export async function readWhole(file: FileHandle): Promise<string> {
+  const { size } = await file.stat();
+  if (size > MAX_READ_BYTES) throw tooLarge(MAX_READ_BYTES);
+  const wanted = Math.min(READ_BYTES, size + SPARE_BYTES);
+  const buffer = Buffer.allocUnsafe(wanted - (wanted % 3));
+  let [encoded, total] = ['', 0];
+  for (;;) {
+    const filled = await fill(file, buffer, total);
+    total += filled;
+    if (total > MAX_ANSWER_BYTES) throw tooLarge(MAX_ANSWER_BYTES);
+    encoded += buffer.toString('base64', 0, filled);
+    if (filled < buffer.length) return encoded;
+  }
+}
+
+/** All of a file that should be small. */
+export async function readUpTo(file: FileHandle, mostBytes: number): Promise<Buffer | 'too long'> {
+  // The size is not believed, only taken for a first guess.
+  const { size } = await file.stat();
+  for (let guess = size + SPARE_BYTES; ; guess *= 4) {
+    const buffer = Buffer.allocUnsafe(Math.min(guess, mostBytes + 1));
+    const filled = await fill(file, buffer, 0);
+    if (filled > mostBytes) return 'too long';
+    if (filled < buffer.length) return buffer.subarray(0, filled);
+  }
+}
+
+/** Less than the buffer only at the end. */
+export async function fill(file: FileHandle, buffer: Buffer, position: number): Promise<number> {
+  let filled = 0;
+  while (filled < buffer.length) {
+    const room = buffer.length - filled;
+    const { bytesRead } = await file.read(buffer, filled, room, position + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return filled;
+}
+
+function tooLarge(limit: number): Error {
+  return refused(`file is too large to read: limit is ${limit} bytes`);
+}

@@ -1,0 +1,167 @@
+// fs/walk: the names in a tree, breadth first, sorted within each folder, within bounds that the caller sets and bounds
+// that nobody may pass. What was left out because of a bound is told; a folder that cannot be read is told and passed by.
+
+import { lstat, type FileHandle } from 'node:fs/promises';
+import { errnoOf } from '../../../base/disk.ts';
+import { osText, refused } from './error.ts';
+import { flagOr } from './params.ts';
+import { withPlace, type Way } from './place.ts';
+import { namesIn, type Listed } from './tree.ts';
+import { formatUri, join, pathBytes, type BytePath } from './uri.ts';
+import type { Fields } from '../params.ts';
+
+const MAX_DEPTH = 64;
+const MAX_DIRECTORIES = 10_000;
+const MAX_ENTRIES = 50_000;
+/** The real client drops a connection whose frame is too large; so does the peer's server keep below this. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+
+export interface WalkOptions {
+  readonly maxDepth: number;
+  readonly maxDirectories: number;
+  readonly maxEntries: number;
+  readonly followDirectorySymlinks: boolean;
+  readonly pruneHiddenDirectories: boolean;
+}
+
+export function walkOptions(fields: Fields): WalkOptions {
+  const options = {
+    maxDepth: fields.count('maxDepth'),
+    maxDirectories: fields.count('maxDirectories'),
+    maxEntries: fields.count('maxEntries'),
+    followDirectorySymlinks: fields.flag('followDirectorySymlinks'),
+    pruneHiddenDirectories: flagOr(fields, 'pruneHiddenDirectories', false),
+  };
+  if (options.maxDirectories === 0 || options.maxEntries === 0)
+    throw refused('filesystem walk limits must be greater than zero');
+  const { maxDepth, maxDirectories, maxEntries } = options;
+  if (maxDepth > MAX_DEPTH || maxDirectories > MAX_DIRECTORIES || maxEntries > MAX_ENTRIES)
+    throw refused(
+      `filesystem walk limits exceed maximums: depth=${MAX_DEPTH}, directories=${MAX_DIRECTORIES}, entries=${MAX_ENTRIES}`,
+    );
+  return options;
+}
+
+interface Found {
+  readonly path: string;
+  readonly kind: 'directory' | 'file';
+}
+
+export interface Walked {
+  readonly entries: readonly Found[];
+  readonly errors: readonly { readonly path: string; readonly message: string }[];
+  readonly truncated: boolean;
+}
+
+export function walk(path: BytePath, options: WalkOptions, way: Way): Promise<Walked> {
+  return new Walk(options, way).from(path);
+}
+
+interface Folder {
+  /** As the caller named it, links included. */
+  readonly path: BytePath;
+  readonly real: BytePath;
+  readonly depth: number;
+}
+
+class Walk {
+  private readonly options: WalkOptions;
+  private readonly way: Way;
+  private readonly entries: Found[] = [];
+  private readonly errors: { path: string; message: string }[] = [];
+  /** Folders that were entered, by device and number: by which name does not matter, so no circle of links is endless. */
+  private readonly entered = new Set<string>();
+  private queue: Folder[] = [];
+  private directories = 0;
+  private names = 0;
+  private bytes = 0;
+  private truncated = false;
+
+  constructor(options: WalkOptions, way: Way) {
+    this.options = options;
+    this.way = way;
+  }
+
+  async from(root: BytePath): Promise<Walked> {
+    this.way.reach.checkName(root);
+    const link = (await lstat(pathBytes(root))).isSymbolicLink();
+    await withPlace(root, this.way, async ({ stats, real }) => {
+      if (stats.isDirectory() && (this.options.followDirectorySymlinks || !link))
+        this.queue = [{ path: root, real, depth: 0 }];
+    });
+    while (this.queue.length > 0 && !this.truncated) {
+      const level = this.queue;
+      this.queue = [];
+      for (const folder of level) {
+        if (this.truncated) break;
+        await this.enter(folder);
+      }
+    }
+    return { entries: this.entries, errors: this.errors, truncated: this.truncated };
+  }
+
+  private async enter(folder: Folder): Promise<void> {
+    if (this.directories >= this.options.maxDirectories) {
+      this.truncated = true;
+      return;
+    }
+    try {
+      await withPlace(folder.path, this.way, async ({ handle, real, stats }) => {
+        const mark = `${stats.dev}:${stats.ino}`;
+        if (this.entered.has(mark)) return;
+        // A link has come between: where links are not followed, this is no longer the folder that was listed.
+        if (!this.options.followDirectorySymlinks && real !== folder.real) return;
+        this.entered.add(mark);
+        this.directories += 1;
+        await this.read({ ...folder, real }, handle);
+      });
+    } catch (error) {
+      const code = errnoOf(error);
+      if (code === undefined || folder.depth === 0) throw error;
+      this.note({ path: formatUri(folder.path), message: osText(code) });
+    }
+  }
+
+  private async read(folder: Folder, handle: FileHandle): Promise<void> {
+    const left = this.options.maxEntries - this.names;
+    const names = await namesIn(handle, MAX_ENTRIES);
+    if (names.length > left) this.truncated = true;
+    for (const listed of names.slice(0, left)) {
+      this.names += 1;
+      await this.take(folder, listed);
+    }
+  }
+
+  private async take(folder: Folder, { name, entry }: Listed): Promise<void> {
+    const path = join(folder.path, name);
+    const isFolder = entry.isDirectory() || (entry.isSymbolicLink() && (await this.leadsIn(path)));
+    if (!isFolder && !entry.isFile()) return;
+    const found: Found = { path: formatUri(path), kind: isFolder ? 'directory' : 'file' };
+    this.bytes += found.path.length + 32;
+    if (this.bytes > MAX_ANSWER_BYTES) {
+      this.truncated = true;
+      return;
+    }
+    this.entries.push(found);
+    const hidden = this.options.pruneHiddenDirectories && name.startsWith('.');
+    if (isFolder && folder.depth < this.options.maxDepth && !hidden)
+      this.queue.push({ path, real: join(folder.real, name), depth: folder.depth + 1 });
+  }
+
+  /** A link to a folder, if such are followed. */
+  private async leadsIn(path: BytePath): Promise<boolean> {
+    if (!this.options.followDirectorySymlinks) return false;
+    try {
+      return await withPlace(path, this.way, async ({ stats }) => stats.isDirectory());
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return false;
+    }
+  }
+
+  private note(error: { path: string; message: string }): void {
+    this.bytes += error.path.length + error.message.length + 32;
+    if (this.bytes > MAX_ANSWER_BYTES) this.truncated = true;
+    else this.errors.push(error);
+  }
+}

@@ -1,0 +1,175 @@
+// The sandbox that a codex client asks for, read from the wire and made concrete: a list of folders with what may be done
+// in each. The same list decides what a filesystem call may touch and how a command's view of the disk is built.
+
+import { realpath } from 'node:fs/promises';
+import { errnoOf } from '../../../base/disk.ts';
+import { list, object, oneOf } from '../fs/params.ts';
+import {
+  bytePath,
+  isWithin,
+  join,
+  nameOf,
+  parentOf,
+  parseUri,
+  pathBytes,
+  type BytePath,
+} from '../fs/uri.ts';
+import { Fields, invalid } from '../params.ts';
+import type { RpcError } from '../rpc.ts';
+
+export type Access = 'read' | 'write' | 'deny';
+
+export interface Rule {
+  /** Without links, as far as it exists. */
+  readonly path: BytePath;
+  readonly access: Access;
+  /** How it was named, if by way of a link. */
+  readonly alias?: BytePath;
+  /** Follows from a writable folder; nobody asked for it by name. */
+  readonly implied?: boolean;
+  /** It need not be there: what is missing is left out. */
+  readonly optional?: boolean;
+}
+
+/** `rules`: undefined when everything may be read and written. */
+export interface SandboxPolicy {
+  readonly kind: 'none' | 'external' | 'managed';
+  readonly rules?: readonly Rule[];
+  readonly network: boolean;
+}
+
+/** Hooks and settings that run or steer code outside of the sandbox: never writable by way of the folder they are in. */
+const PROTECTED = ['.git', '.codex', '.agents'];
+
+/** What a program needs to run at all. */
+const MINIMAL =
+  '/bin /sbin /usr /etc /lib /lib32 /lib64 /libx32 /nix/store /run/current-system/sw'.split(' ');
+
+const NO_SANDBOX: SandboxPolicy = { kind: 'none', network: true };
+
+export function unenforceable(): RpcError {
+  return invalid('sandbox intent cannot be enforced on this executor');
+}
+
+/** `tmpdir`: what the special path of that name means here. */
+export async function readPolicy(
+  sandbox: unknown,
+  tmpdir: string | undefined,
+): Promise<SandboxPolicy> {
+  if (sandbox === undefined || sandbox === null) return NO_SANDBOX;
+  const context = new Fields(sandbox, 'struct WireFileSystemSandboxContext');
+  const permissions = object(context, 'permissions', 'PermissionProfile');
+  const kind = oneOf(permissions.raw('type'), ['managed', 'disabled', 'external']);
+  context.text('windowsSandboxLevel');
+  if (kind === 'disabled') return NO_SANDBOX;
+  const network = oneOf(permissions.raw('network'), ['restricted', 'enabled']) === 'enabled';
+  if (kind === 'external') return { kind, network };
+  const files = object(permissions, 'file_system', 'FileSystem');
+  if (oneOf(files.raw('type'), ['restricted', 'unrestricted']) === 'unrestricted')
+    return { kind, network };
+  const places = placesOf(context, tmpdir);
+  const asked = list(files, 'entries').flatMap((entry) => readEntry(entry, places));
+  const rules = await Promise.all(
+    asked.map(async (rule) => {
+      const path = await withoutLinks(rule.path);
+      return path === rule.path ? rule : { ...rule, path, alias: rule.path };
+    }),
+  );
+  return { kind, network, rules: [...rules, ...impliedBy(rules)] };
+}
+
+/** The deepest rule decides. Of two for the same folder "deny" wins, then "write". Undefined: nothing is allowed there. */
+export function accessTo(rules: readonly Rule[], path: BytePath): Access | undefined {
+  let best: Rule | undefined;
+  for (const rule of rules) {
+    if (!isWithin(rule.path, path)) continue;
+    if (best === undefined || depth(rule) > depth(best) || outranks(rule, best)) best = rule;
+  }
+  return best?.access;
+}
+
+function outranks(rule: Rule, best: Rule): boolean {
+  const rank = { read: 0, write: 1, deny: 2 };
+  return depth(rule) === depth(best) && rank[rule.access] > rank[best.access];
+}
+
+function depth({ path }: Rule): number {
+  return path === '/' ? 0 : path.length;
+}
+
+interface Places {
+  readonly cwd: BytePath | undefined;
+  readonly roots: readonly BytePath[];
+  readonly tmpdir: BytePath | undefined;
+}
+
+/** Newer clients put cwd and roots into `policyContext`. */
+function placesOf(context: Fields, tmpdir: string | undefined): Places {
+  const from = context.has('policyContext')
+    ? object(context, 'policyContext', 'PolicyContext')
+    : context;
+  const cwd = from.optionalText('cwd');
+  const roots = from.has('workspaceRoots') ? from.texts('workspaceRoots') : [];
+  return {
+    cwd: cwd === undefined ? undefined : parseUri(cwd),
+    roots: roots.map(parseUri),
+    tmpdir: tmpdir?.startsWith('/') ? bytePath(tmpdir) : undefined,
+  };
+}
+
+function readEntry(value: unknown, places: Places): Rule[] {
+  const entry = new Fields(value, 'struct FileSystemSandboxEntry');
+  const word = oneOf(entry.raw('access'), ['read', 'write', 'deny', 'none']);
+  const access = word === 'none' ? 'deny' : word;
+  const optional = entry.optionalText('missing_path_behavior') === 'skip';
+  const path = object(entry, 'path', 'FileSystemPath');
+  const type = oneOf(path.raw('type'), ['path', 'glob_pattern', 'special']);
+  // What a pattern matches changes while the command runs; a list of folders cannot say it.
+  if (type === 'glob_pattern') throw unenforceable();
+  const found =
+    type === 'path'
+      ? [parseUri(path.text('path'))]
+      : specialPaths(object(path, 'value', 'FileSystemSpecialPath'), places);
+  return found.map((path) => ({ path, access, ...(optional && { optional }) }));
+}
+
+function specialPaths(special: Fields, places: Places): BytePath[] {
+  const kinds = [
+    ...(['root', 'minimal', 'current_working_directory', 'project_roots'] as const),
+    ...(['tmpdir', 'slash_tmp', 'unknown'] as const),
+  ];
+  const kind = oneOf(special.raw('kind'), kinds);
+  if (kind === 'unknown') throw unenforceable();
+  const known = {
+    root: ['/'],
+    minimal: MINIMAL,
+    current_working_directory: places.cwd === undefined ? [] : [places.cwd],
+    project_roots: places.roots,
+    tmpdir: places.tmpdir === undefined ? [] : [places.tmpdir],
+    slash_tmp: ['/tmp'],
+  }[kind];
+  const below = special.optionalText('subpath');
+  if (below === undefined) return [...known];
+  const parts = bytePath(below).split('/');
+  if (parts.some((part) => part === '' || part === '.' || part === '..')) throw unenforceable();
+  return known.map((path) => parts.reduce(join, path));
+}
+
+function impliedBy(rules: readonly Rule[]): Rule[] {
+  const named = new Set(rules.map(({ path }) => path));
+  return rules
+    .filter(({ access, path }) => access === 'write' && path !== '/')
+    .flatMap(({ path }) => PROTECTED.map((name) => join(path, name)))
+    .filter((path) => !named.has(path))
+    .map((path) => ({ path, access: 'read', implied: true, optional: true }));
+}
+
+/** Of a path that is not there yet, the part that is there. */
+export async function withoutLinks(path: BytePath): Promise<BytePath> {
+  try {
+    return (await realpath(pathBytes(path), 'buffer')).toString('latin1');
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return path === '/' ? path : join(await withoutLinks(parentOf(path)), nameOf(path));
+  }
+}

@@ -1,0 +1,261 @@
+// A door: HTTP on one listening socket. Every request passes the gate first; then it gets its route, its body within
+// bounds, and a signal that says when the client has gone. No time limit cuts an answer that is being waited for.
+
+import { Server, ServerResponse, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { systemClock } from '../../base/clock.ts';
+import { HoldfastError, errors } from '../../protocol/errors.ts';
+import { UnreadAnswers, JSON_HEADERS, LARGE_BYTES, sendBytes } from './unread-answers.ts';
+import { answerPreflight, isPreflight, letPageRead } from './cors.ts';
+import { gate, type GatePolicy, type GateRequest } from './gate.ts';
+import { plainDialect } from './json-dialect.ts';
+import { bodyless, hasBody, readBody } from './request-body.ts';
+import { JsonText, type Dialect, type Router } from './router.ts';
+import { Pipeline } from './pipeline.ts';
+import { UnprovenConnections, type UnprovenLimits } from './unproven-connections.ts';
+import { becomeSocket, wantsSocket } from './upgrade.ts';
+import { AuthorizedRequest, RequestContext, type Watchers } from './request-context.ts';
+
+export interface DoorOptions extends Watchers {
+  readonly router: Router;
+  readonly policy: GatePolicy;
+  readonly kind: GateRequest['door'];
+  readonly maxBodyBytes: number;
+  readonly report: (message: string) => void;
+  readonly patience?: Partial<Patience>;
+  /** How many connections may be open that have not shown a valid token. */
+  readonly unproven?: UnprovenLimits;
+  /** Shared by the doors of one server. */
+  readonly room?: UnreadAnswers;
+}
+
+/** How long a sender may take, in milliseconds. */
+interface Patience {
+  readonly headers: number;
+  /** For the whole request, its body included. */
+  readonly request: number;
+  readonly idle: number;
+  /** How often that is looked at. */
+  readonly check: number;
+  /** Between our last byte and the end of the connection, while the client does not close its side. */
+  readonly linger: number;
+}
+
+/** How long a connection is kept for the next request. */
+export const IDLE_MS = 65_000;
+/** Slow senders of headers and bodies are cut off; slow answers are not. */
+const PATIENCE: Patience = {
+  headers: 10_000,
+  request: 30_000,
+  idle: IDLE_MS,
+  check: 2000,
+  linger: 1000,
+};
+const MAX_CONNECTIONS = 20_000;
+
+export function createDoor(options: DoorOptions): Server {
+  const patience = { ...PATIENCE, ...options.patience };
+  const server = new DoorServer({
+    noDelay: true,
+    keepAlive: true,
+    headersTimeout: patience.headers,
+    requestTimeout: patience.request,
+    keepAliveTimeout: patience.idle,
+    maxHeaderSize: 16 * 1024,
+    connectionsCheckingInterval: patience.check,
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.timeout = 0;
+  const unproven = new UnprovenConnections(systemClock, options.unproven);
+  const means: DoorDeps = { ...options, unproven, room: options.room ?? new UnreadAnswers() };
+  const pipelines = new WeakMap<Duplex, Pipeline>();
+  server.on('connection', (socket) => {
+    unproven.came(socket);
+    pipelines.set(socket, new Pipeline(socket));
+  });
+  const answered = (request: IncomingMessage, response: ServerResponse): void => {
+    const { socket } = request;
+    const pipeline = pipelines.get(socket) ?? new Pipeline(socket);
+    const context = new RequestContext(request, response, means);
+    response.once('close', () => {
+      context.closed();
+      pipeline.answered();
+    });
+    pipeline.begin(() => void answer(context, means));
+  };
+  server.on('request', answered);
+  // Otherwise Node would ask for the body before the gate has looked.
+  server.on('checkContinue', answered);
+  // Node hands such a connection over whole. It gets an answer like any other, by the same way and through the same gate.
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    server.upgraded(socket);
+    // Nobody may change the protocol of a connection on which an answer is still due: there is no way to send both.
+    if (pipelines.get(socket)?.isBusy === true) {
+      socket.destroy();
+      return;
+    }
+    const response = responseOn(socket, request, patience.linger);
+    const context = new RequestContext(request, response, means);
+    response.once('close', () => context.closed());
+    void answer(context, means, head);
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (!socket.writable) return;
+    const problem = protocolProblem(error.code);
+    endThenDestroy(
+      socket,
+      patience.linger,
+      `HTTP/1.1 ${problem}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+    const status = Number.parseInt(problem, 10);
+    options.metrics?.count(status);
+    options.access?.({ method: '-', path: '-', status, ms: 0 });
+  });
+  return server;
+}
+
+/** Node forgets a connection that was upgraded; this does not. */
+class DoorServer extends Server {
+  private readonly sockets = new Set<Duplex>();
+
+  upgraded(socket: Duplex): void {
+    this.sockets.add(socket);
+    // Told by 'close', which follows.
+    socket.on('error', () => undefined);
+    socket.once('close', () => this.sockets.delete(socket));
+  }
+
+  override closeAllConnections(): void {
+    super.closeAllConnections();
+    for (const socket of this.sockets) socket.destroy();
+  }
+}
+
+function responseOn(socket: Duplex, request: IncomingMessage, lingerMs: number): ServerResponse {
+  const response = new ServerResponse(request);
+  // Node's parser has left this connection: no second request can be read from it.
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket as Socket);
+  response.once('finish', () => endThenDestroy(socket, lingerMs));
+  return response;
+}
+
+/**
+ * Sends the last bytes and ends our side. A client that never closes its own side would keep the descriptor open, so the
+ * socket is destroyed after a short time in which the client can read the answer.
+ */
+function endThenDestroy(socket: Duplex, lingerMs: number, last?: string): void {
+  socket.end(last);
+  const cancel = systemClock.after(lingerMs, () => socket.destroy());
+  socket.once('close', cancel);
+}
+
+function protocolProblem(code: string | undefined): string {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout';
+  if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large';
+  return '400 Bad Request';
+}
+
+type DoorDeps = Omit<DoorOptions, 'unproven' | 'room'> & {
+  readonly unproven: UnprovenConnections;
+  readonly room: UnreadAnswers;
+};
+
+async function answer(
+  context: RequestContext,
+  { router, policy, kind, unproven, maxBodyBytes, report, room }: DoorDeps,
+  /** What came behind the request, when it asks for another protocol. */
+  head?: Buffer,
+): Promise<void> {
+  const { request, response, path } = context;
+  let dialect: Dialect = plainDialect;
+  try {
+    const { method = '', headers, rawHeaders } = request;
+    // Only origin-form: an absolute target carries a second host name past the check of the first.
+    if (!path.startsWith('/'))
+      throw new HoldfastError('forbidden', 'The request target must be a path.');
+    dialect = router.dialectOf(path) ?? plainDialect;
+    const match = router.match(method, path);
+    const socket = head && wantsSocket(request) ? match?.route.socket : undefined;
+    const queryToken = socket && (context.query.get('token') ?? undefined);
+    const preflight = isPreflight(method, headers);
+    const anonymous = preflight || match?.route.anonymous === true;
+    letPageRead(headers, policy.origins, response);
+    const asked = { method, headers, rawHeaders, queryToken, anonymous, door: kind };
+    const caller = gate(asked, policy);
+    context.caller = caller;
+    // A route that needs no token has learnt nothing about the sender: the connection stays unproven.
+    if (!anonymous) unproven.passed(request.socket);
+    if (preflight) {
+      answerPreflight(headers, router.methodsAt(path), response);
+      return;
+    }
+    if (!match) throw router.refusal(path);
+    const { route, params } = match;
+    route.dialect?.admit?.(headers, caller);
+    if (head && socket) {
+      context.route = match.name;
+      context.upgraded();
+      const { query } = context;
+      await becomeSocket(socket, { caller, request, response, params, query, head });
+      return;
+    }
+    // Nobody else reads this connection, and only reading tells that the client has gone.
+    if (head) request.socket.resume();
+    const limits = { maxBytes: route.maxBodyBytes ?? maxBodyBytes, dialect };
+    const body = head ? bodyless(request) : await readBody(request, response, limits);
+    context.route = match.name;
+    const exchange = new AuthorizedRequest(context, { caller, params, body, room });
+    const value = await route.handler(exchange);
+    if (value === undefined) return;
+    const text = value instanceof JsonText ? value.text : dialect.encode(value);
+    if (text.length <= LARGE_BYTES) send(response, 200, text);
+    else await sendBytes(exchange, JSON_HEADERS, Buffer.from(text));
+  } catch (error) {
+    context.refusal = error instanceof HoldfastError ? error.code : 'internal';
+    refuse(error, { request, response, dialect, report });
+  }
+}
+
+function refuse(
+  thrown: unknown,
+  to: {
+    request: IncomingMessage;
+    response: ServerResponse;
+    dialect: Dialect;
+    report: (message: string) => void;
+  },
+): void {
+  const { request, response, dialect } = to;
+  if (response.destroyed || response.writableEnded) return;
+  const error = thrown instanceof HoldfastError ? thrown : internal(thrown, to.report);
+  if (response.headersSent) {
+    // In the middle of a stream there is no status left to say it with.
+    response.destroy();
+    return;
+  }
+  const { status, body } = dialect.error(error);
+  if (typeof error.details['allow'] === 'string')
+    response.setHeader('Allow', error.details['allow']);
+  if (errors[error.code].http === 401) response.setHeader('WWW-Authenticate', 'Bearer');
+  if (typeof error.details['retryAfterMs'] === 'number')
+    response.setHeader('Retry-After', Math.ceil(error.details['retryAfterMs'] / 1000));
+  // The body was not read: the connection cannot be used for another request.
+  if (hasBody(request) && !request.complete) response.setHeader('Connection', 'close');
+  send(response, status, dialect.encode(body));
+}
+
+function internal(thrown: unknown, report: (message: string) => void): HoldfastError {
+  report(
+    `unexpected: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}`,
+  );
+  return new HoldfastError('internal', 'Something went wrong inside the server.');
+}
+
+function send(response: ServerResponse, status: number, text: string): void {
+  if (response.destroyed || response.writableEnded) return;
+  response.writeHead(status, { ...JSON_HEADERS, 'Content-Length': Buffer.byteLength(text) });
+  // As text: head and body then leave in one write.
+  response.end(text);
+}

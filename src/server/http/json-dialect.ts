@@ -1,0 +1,14 @@
+// How the native routes speak: plain JSON, and errors as rows of the one table.
+
+import { errors, type HoldfastError } from '../../protocol/errors.ts';
+import type { Dialect } from './router.ts';
+
+export const plainDialect: Dialect = {
+  encode: (value) => `${JSON.stringify(value)}\n`,
+  error(error: HoldfastError) {
+    const { code, message, details, remedy, retryable } = error;
+    const { http } = errors[code];
+    const extra = Object.keys(details).length > 0 ? { details } : {};
+    return { status: http, body: { error: { code, message, remedy, retryable, ...extra } } };
+  },
+};

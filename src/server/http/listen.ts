@@ -1,0 +1,94 @@
+// Listening: which addresses are safe, under which names they may be called, and how a door is opened and closed there.
+
+import { rmSync } from 'node:fs';
+import type { Server as HttpServer } from 'node:http';
+import { isIP, type AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { errnoOf } from '../../base/disk.ts';
+import { listeningPorts } from '../../system/ports.ts';
+import { loadPosix } from '../../system/posix.ts';
+import { systemTable } from '../../system/proc-table.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import { BACKLOG } from '../../protocol/limits.ts';
+
+/** Node's own, which it does not document: the descriptor is nowhere else. */
+type WithHandle = HttpServer & { readonly _handle?: { readonly fd?: number } };
+
+export function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
+}
+
+/** Every name under which this address may be called. */
+export function hostNames(address: string): string[] {
+  const loopback = ['127.0.0.1', 'localhost', '[::1]'];
+  if (isLoopback(address)) return [...loopback, bracketed(address)];
+  if (address !== '0.0.0.0' && address !== '::') return [bracketed(address)];
+  // Numbers only: a page elsewhere can make a name of its own point here, but no number.
+  const own = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  return [...loopback, ...own.map((entry) => bracketed(entry.address))];
+}
+
+export function bracketed(address: string): string {
+  return isIP(address) === 6 ? `[${address}]` : address;
+}
+
+export function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) => reject(whyNotBound(error, port, address)));
+    server.listen({ port, host: address, backlog: BACKLOG }, () => {
+      if (isLoopback(address)) sendUnpaced(server);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+/** A port in use is nobody's mistake: it is named, and so is who has it, as far as that can be seen. */
+function whyNotBound(error: Error, port: number, address: string): Error {
+  const errno = errnoOf(error);
+  const where = `Port ${port} of ${address}`;
+  if (errno === 'EADDRINUSE') {
+    const holder = listeningPorts(systemTable.allPids()).find((listener) => listener.port === port);
+    const by = holder
+      ? ` by pid ${holder.pid} (${systemTable.commandOf(holder.pid).slice(0, 80)})`
+      : '';
+    return new HoldfastError('port_in_use', `${where} is in use${by}.`, { port, address });
+  }
+  if (errno === 'EACCES')
+    return new HoldfastError('invalid_input', `${where} may not be bound by this user.`, { port });
+  if (errno === 'EADDRNOTAVAIL')
+    return new HoldfastError('invalid_input', `${address} is no address of this machine.`, {
+      address,
+    });
+  return error;
+}
+
+/**
+ * Between two programs of one machine there is no network to spare. Where the system's way to send is made for one (BBR), it
+ * holds back even there, by a timer: a flood took a tenth longer.
+ */
+function sendUnpaced(server: HttpServer): void {
+  const { fd = -1 } = (server as WithHandle)._handle ?? {};
+  if (fd >= 0) loadPosix()?.sendUnpaced(fd);
+}
+
+/** 0600 from the moment it exists. */
+export async function listenUnix(server: HttpServer, path: string): Promise<void> {
+  rmSync(path, { force: true });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    // `listen` binds a path before it returns. The umask belongs to the whole process, so it must not outlast this turn.
+    const umask = process.umask(0o177);
+    try {
+      server.listen({ path, backlog: BACKLOG }, resolve);
+    } finally {
+      process.umask(umask);
+    }
+  });
+}
+
+export function closeDoor(server: HttpServer): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

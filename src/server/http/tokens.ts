@@ -1,0 +1,194 @@
+// Tokens: who may ask, and in whose name. The admin token is one private file; scoped tokens are kept only as sums of
+// themselves, each bound to one owner. A token is shown once, when it is made.
+
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import { errnoOf } from '../../base/disk.ts';
+import { randomId } from '../../base/ids.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
+import { createPrivate, readPrivate, replacePrivate, withLock } from './token-file.ts';
+
+export interface TokenInfo {
+  readonly id: string;
+  readonly owner: Owner;
+  readonly createdAtMs: number;
+  readonly expiresAtMs?: number;
+}
+
+interface StoredToken extends TokenInfo {
+  /** SHA-256 of the token, hex: the token has 256 random bits, so nothing slower is needed. */
+  readonly sum: string;
+}
+
+/** Whom a token speaks for. */
+export interface Bearer {
+  readonly tokenId: string;
+  /** EVERYONE for the admin token. */
+  readonly owner: Owner;
+}
+
+const PREFIX = 'hf_';
+
+export class Tokens {
+  readonly adminFile: string;
+  private readonly file: string;
+  private readonly clock: Clock;
+  private readonly adminHash: Buffer;
+  private stored: readonly StoredToken[] = [];
+  /** Why the file as it is now cannot be used. */
+  private problem: HoldfastError | undefined;
+  private seenAt = '';
+  private last: { readonly token: Buffer; readonly sum: Buffer } | undefined;
+
+  /** Makes the admin token if there is none. A file that is empty or cannot be read is an error, never an open door. */
+  constructor(folder: string, clock: Clock) {
+    this.clock = clock;
+    this.adminFile = join(folder, 'token');
+    this.file = join(folder, 'tokens.json');
+    this.adminHash = sumOf(secretIn(this.adminFile));
+  }
+
+  /** Undefined for a token that is unknown, revoked or expired. */
+  bearer(token: string): Bearer | undefined {
+    const sum = this.hashOfShown(token);
+    if (timingSafeEqual(sum, this.adminHash)) return { tokenId: 'admin', owner: EVERYONE };
+    const found = this.current().find((stored) =>
+      timingSafeEqual(Buffer.from(stored.sum, 'hex'), sum),
+    );
+    if (!found || this.expired(found)) return undefined;
+    return { tokenId: found.id, owner: found.owner };
+  }
+
+  create(owner: Owner, lifeMs?: number): { token: string; info: TokenInfo } {
+    if (owner === EVERYONE || owner === '') {
+      throw new HoldfastError('invalid_input', 'A scoped token needs an owner of its own.', {
+        field: 'owner',
+      });
+    }
+    const token = newToken();
+    const now = this.clock.wallMs();
+    const info: TokenInfo = {
+      id: randomId().slice(0, 12),
+      owner,
+      createdAtMs: now,
+      ...(lifeMs !== undefined && { expiresAtMs: now + lifeMs }),
+    };
+    this.change((tokens) => [
+      ...tokens.filter((stored) => !this.expired(stored)),
+      { ...info, sum: sumOf(token).toString('hex') },
+    ]);
+    return { token, info };
+  }
+
+  list(): TokenInfo[] {
+    return this.current().map(({ sum: _sum, ...info }) => info);
+  }
+
+  revoke(id: string): boolean {
+    let found = false;
+    this.change((tokens) => {
+      const left = tokens.filter((stored) => stored.id !== id);
+      found = left.length < tokens.length;
+      return found ? left : undefined;
+    });
+    return found;
+  }
+
+  /** Whether this token still speaks for somebody: not revoked, not expired. A file that cannot be read revokes nothing. */
+  isValid(tokenId: string): boolean {
+    try {
+      return this.current().some((stored) => stored.id === tokenId && !this.expired(stored));
+    } catch (error) {
+      if (error instanceof HoldfastError) return true;
+      throw error;
+    }
+  }
+
+  /** A caller shows the same token with every request: the last one is not summed up again. */
+  private hashOfShown(token: string): Buffer {
+    const shown = Buffer.from(token);
+    if (this.last?.token.length === shown.length && timingSafeEqual(this.last.token, shown))
+      return this.last.sum;
+    this.last = { token: shown, sum: sumOf(token) };
+    return this.last.sum;
+  }
+
+  private expired({ expiresAtMs }: StoredToken): boolean {
+    return expiresAtMs !== undefined && expiresAtMs <= this.clock.wallMs();
+  }
+
+  /** Read again whenever the file has changed: the command line makes and revokes tokens while the server runs. */
+  private current(): readonly StoredToken[] {
+    const stats = statSync(this.file, { throwIfNoEntry: false });
+    const seen = stats ? `${stats.mtimeMs} ${stats.size} ${stats.ino}` : 'none';
+    if (seen !== this.seenAt) {
+      this.problem = undefined;
+      try {
+        this.stored = parseTokens(readPrivate(this.file) ?? '[]');
+      } catch (error) {
+        this.problem = damaged(error);
+      }
+      this.seenAt = seen;
+    }
+    if (this.problem) throw this.problem;
+    return this.stored;
+  }
+
+  /** Two programs that change the tokens at once do so one after the other. */
+  private change(
+    changed: (tokens: readonly StoredToken[]) => readonly StoredToken[] | undefined,
+  ): void {
+    withLock(`${this.file}.lock`, () => {
+      // A file that was written in the same millisecond, with the same size, looks the same as the one before.
+      this.seenAt = '';
+      const tokens = changed(this.current());
+      if (tokens) replacePrivate(this.file, `${JSON.stringify(tokens, null, 1)}\n`);
+      this.seenAt = '';
+    });
+  }
+}
+
+const SUM = /^[0-9a-f]{64}$/;
+
+function parseTokens(text: string): StoredToken[] {
+  const tokens: unknown = JSON.parse(text);
+  const isToken = (each: Partial<StoredToken> | null): boolean =>
+    typeof each?.id === 'string' && typeof each.owner === 'string' && SUM.test(String(each.sum));
+  if (Array.isArray(tokens) && tokens.every(isToken)) return tokens as StoredToken[];
+  throw new Error('it is no list of tokens');
+}
+
+function damaged(error: unknown): HoldfastError {
+  // Not the path: this is told to callers whose token is not known.
+  const reason =
+    error instanceof HoldfastError
+      ? 'it is not a regular file'
+      : (errnoOf(error) ?? 'it is no list of tokens');
+  return new HoldfastError(
+    'tokens_damaged',
+    `The file tokens.json in the state directory cannot be used: ${reason}. The admin token works.`,
+  );
+}
+
+/** The secret that a file holds; made if there is no file. One that is empty or too short is an error. */
+export function secretIn(file: string): string {
+  const made = readPrivate(file);
+  if (made === undefined) createPrivate(file, `${newToken()}\n`);
+  const text = (made ?? readPrivate(file) ?? '').trim();
+  if (text.length >= 32) return text;
+  throw new HoldfastError(
+    'home_unsafe',
+    `The file ${file} holds no secret; remove it to have a new one made.`,
+  );
+}
+
+function newToken(): string {
+  return PREFIX + randomBytes(32).toString('base64url');
+}
+
+export function sumOf(token: string): Buffer {
+  return hash('sha256', token, 'buffer');
+}

@@ -1,0 +1,116 @@
+// Answers that are made before they are sent. A client that does not read keeps them in memory, so they are counted per
+// token and in all, and a client that takes nothing for a while is cut off.
+
+import { systemClock, type Clock } from '../../base/clock.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import { writePaced } from './paced-write.ts';
+import type { Exchange } from './router.ts';
+
+/** Of every answer in JSON. */
+export const JSON_HEADERS = {
+  'Content-Type': 'application/json; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+};
+
+export interface AnswerLimits {
+  /** Bytes of answers that one token has not taken yet. */
+  readonly perToken: number;
+  /** And all tokens together. */
+  readonly total: number;
+  /** A client that takes nothing for so long is cut off. */
+  readonly stallMs: number;
+}
+
+const MiB = 1024 * 1024;
+/** Six of the largest snapshots; four tokens that do so at once. */
+const defaults: AnswerLimits = { perToken: 64 * MiB, total: 256 * MiB, stallMs: 30_000 };
+/** Smaller answers fit into the kernel's own buffers. */
+export const LARGE_BYTES = 256 * 1024;
+const PIECE_BYTES = 256 * 1024;
+
+export class UnreadAnswers {
+  readonly stallMs: number;
+  readonly clock: Clock;
+  private readonly limits: AnswerLimits;
+  private readonly held = new Map<string, number>();
+  private total = 0;
+
+  constructor(limits: Partial<AnswerLimits> = {}, clock = systemClock) {
+    this.limits = { ...defaults, ...limits };
+    this.stallMs = this.limits.stallMs;
+    this.clock = clock;
+  }
+
+  /** Bytes that are held for clients now. */
+  get bytes(): number {
+    return this.total;
+  }
+
+  /** Counts an answer until the result is called, or refuses it. */
+  take(tokenId: string, bytes: number): () => void {
+    const { perToken, total } = this.limits;
+    if (bytes > perToken)
+      throw new HoldfastError(
+        'too_large',
+        `The answer has ${bytes} bytes and the limit is ${perToken}; ask for less at once.`,
+      );
+    const now = this.held.get(tokenId) ?? 0;
+    if (now + bytes > perToken || this.total + bytes > total)
+      throw new HoldfastError(
+        'limit_reached',
+        'Too many large answers wait to be read; read those that were asked for first.',
+        { retryAfterMs: 1000 },
+      );
+    this.count(tokenId, bytes);
+    return () => this.count(tokenId, -bytes);
+  }
+
+  private count(tokenId: string, bytes: number): void {
+    this.total += bytes;
+    const now = (this.held.get(tokenId) ?? 0) + bytes;
+    if (now > 0) this.held.set(tokenId, now);
+    else this.held.delete(tokenId);
+  }
+}
+
+type Receiver = Pick<Exchange, 'response' | 'gone' | 'caller' | 'room'>;
+
+/** Sends a whole answer. Resolves when the client has taken it, or has gone. */
+export async function sendBytes(
+  to: Receiver,
+  headers: Readonly<Record<string, string>>,
+  bytes: Buffer,
+): Promise<undefined> {
+  const { response, room } = to;
+  const large = bytes.length > LARGE_BYTES;
+  const free = large ? room.take(to.caller.tokenId, bytes.length) : undefined;
+  try {
+    response.writeHead(200, { ...headers, 'Content-Length': bytes.length });
+    if (large) {
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+        await writePaced(to, bytes.subarray(at, at + PIECE_BYTES), room);
+      response.end();
+    } else response.end(bytes);
+  } finally {
+    free?.();
+  }
+  return undefined;
+}
+
+/** Sends lines as they are made, at the pace of the client. */
+export async function sendLines(
+  to: Receiver,
+  headers: Readonly<Record<string, string>>,
+  lines: AsyncIterable<string>,
+): Promise<void> {
+  // What fails before the first line is still a plain error.
+  let begun = false;
+  for await (const text of lines) {
+    if (!begun) to.response.writeHead(200, headers);
+    begun = true;
+    await writePaced(to, text, to.room);
+  }
+  if (!begun) to.response.writeHead(200, headers);
+  to.response.end();
+}

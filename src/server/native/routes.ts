@@ -1,0 +1,241 @@
+// The native dialect, /v1: each row of its operations with what it asks of the host. It translates and decides nothing.
+
+import { stripAnsi } from '../../base/bytes/ansi.ts';
+import { residentBytes } from '../../system/resident-size.ts';
+import { listAll } from '../../protocol/list-all.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import { EVERYONE, type HostApi, type Owner, type Results } from '../../protocol/host-api.ts';
+import type { Params } from '../../protocol/operations.ts';
+import { DOCS_POLICY, docsPage } from './docs-page.ts';
+import type { Handover } from '../handover.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Calls, NativeCall } from './call.ts';
+import { download } from './download.ts';
+import { nativePage } from './events.ts';
+import { followCompletions, followProcess } from './follow.ts';
+import { invalid, parseBody, parseQuery } from './input.ts';
+import {
+  nativeOperations,
+  type Body,
+  type NativeName,
+  type NativeOperation,
+} from './operations.ts';
+import { nativeOwner } from './owner.ts';
+import { openApi } from './openapi.ts';
+import type { Exchange, Route } from '../http/router.ts';
+import { HEARTBEAT_MS } from '../http/sse.ts';
+import type { StartRate } from '../start-rate.ts';
+import { attachRow } from './terminals/attach.ts';
+import { terminalCalls } from './terminals/calls.ts';
+import type { TerminalCallOptions } from '../../terminals/in-process-terminals.ts';
+
+export interface NativeOptions extends TerminalCallOptions {
+  readonly metrics: Metrics;
+  readonly startRate: StartRate;
+  readonly maxBodyBytes: number;
+  /** Lets the keeper answer those who wait, where it can. */
+  readonly handover?: Handover;
+  readonly heartbeatMs?: number | undefined;
+}
+
+/** How long `/v1/run` waits when it is not told. */
+const RUN_MS = 60_000;
+/** After the exit, for output that descendants still hold. */
+const DRAIN_MS = 100;
+
+export function nativeRoutes(options: NativeOptions): Route[] {
+  const calls: Calls = {
+    ...startCalls(options),
+    ...outputCalls(options),
+    ...inputCalls(options),
+    ...leaseCalls(options),
+    ...feedCalls(options),
+    ...serverCalls(options),
+    ...terminalCalls(options),
+  };
+  return Object.entries<NativeOperation>(nativeOperations).map(([name, operation]) => {
+    const call = calls[name as NativeName] as (call: NativeCall<NativeName>) => Promise<unknown>;
+    const { method, path, anonymous } = operation;
+    const handler = async (exchange: Exchange) => call(parseCall(exchange, operation));
+    const socket = name === 'attachTerminal' ? attachRow(options) : undefined;
+    return { method, path, handler, ...(anonymous && { anonymous }), ...(socket && { socket }) };
+  });
+}
+
+function parseCall(exchange: Exchange, { query, body }: NativeOperation): NativeCall<NativeName> {
+  return {
+    exchange,
+    owner: nativeOwner(exchange),
+    id: exchange.params['id'] ?? '',
+    query: parseQuery(query, exchange.query),
+    body: (body && parseBody(body, exchange.body)) as Body<NativeName>,
+  };
+}
+
+function startCalls({ host, startRate }: NativeOptions) {
+  return {
+    start: async ({ exchange, owner, body }) => {
+      await startRate.admit(exchange.caller);
+      return host.start(owner.starts, body, exchange.gone);
+    },
+    run: async ({ exchange, owner, body: { timeoutMs = RUN_MS, maxBytes, clean, ...spec } }) => {
+      await startRate.admit(exchange.caller);
+      const begun = await host.start(owner.starts, { ...spec, waitMs: timeoutMs }, exchange.gone);
+      const { process, attached } = begun;
+      // The start has waited, unless the process was there before: then the text waits.
+      const wait = attached ? { waitMs: timeoutMs } : {};
+      const wanted = { id: process.id, maxBytes, drainMs: DRAIN_MS, ...wait };
+      const shown = cleaned(await host.text(process.owner, wanted, exchange.gone), clean);
+      return { ...shown, attached, timedOut: shown.process.outcome === undefined };
+    },
+    list: ({ owner, query: { owner: _owner, ...filter } }) => host.list(owner.sees, filter),
+    get: ({ owner, id }) => host.get(owner.sees, { id }),
+    remove: ({ owner, id, query: { force } }) => host.remove(owner.sees, { id, force }),
+    prune: async ({ owner }) => ({ removed: await prune(host, owner.sees) }),
+  } satisfies Partial<Calls>;
+}
+
+/** Nothing is ended: one whose descendants are alive is left, because by it they can be found. */
+async function prune(host: HostApi, owner: Owner): Promise<number> {
+  const processes = await listAll((page) => host.list(owner, page));
+  const ended = processes.filter(
+    ({ state, settled }) => settled && (state === 'closed' || state === 'lost'),
+  );
+  const removals = ended.map(async (process) => {
+    try {
+      await host.remove(process.owner, { id: process.id });
+      return 1;
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'not_found') return 0;
+      throw error;
+    }
+  });
+  return (await Promise.all(removals)).reduce<number>((sum, each) => sum + each, 0);
+}
+
+function outputCalls(options: NativeOptions) {
+  const { host } = options;
+  return {
+    text: async ({ exchange, owner, id, query: { owner: _owner, clean, ...wanted } }) =>
+      cleaned(await host.text(owner.sees, { id, ...wanted }, exchange.gone), clean),
+    events: async ({ exchange, owner, id, query: { owner: _owner, ...page } }) =>
+      nativePage(await host.read(owner.sees, { id, ...page }, exchange.gone)),
+    bytes: ({ exchange, owner, id, query: { offset = 0, maxBytes } }) =>
+      download(exchange, { owner: owner.sees, id, offset, maxBytes }, host),
+    follow: ({ exchange, owner, id, query: { after } }) =>
+      followProcess(exchange, { owner: owner.sees, id, after }, followOptions(options)),
+    search: ({ exchange, owner, id, query: { owner: _owner, ...search } }) =>
+      host.search(owner.sees, { id, ...search }, exchange.gone),
+    ports: ({ owner, id }) => host.ports(owner.sees, { id }),
+  } satisfies Partial<Calls>;
+}
+
+function cleaned(shown: Results['text'], clean: boolean | undefined): Results['text'] {
+  return clean === true ? { ...shown, text: stripAnsi(shown.text) } : shown;
+}
+
+function followOptions({ host, heartbeatMs = HEARTBEAT_MS }: NativeOptions) {
+  return { host, heartbeatMs };
+}
+
+function inputCalls({ host, handover }: NativeOptions) {
+  const wait = async (exchange: Exchange, owner: Owner, params: Params<'wait'>) => {
+    const handedOver = await handover?.answered(exchange, owner, {
+      op: 'wait',
+      params,
+      render: 'json',
+    });
+    if (handedOver === true) return undefined;
+    return host.wait(owner, params, exchange.gone);
+  };
+  return {
+    stdin: async ({ owner, id, body: { text, base64, eof, writeId } }) => {
+      if (text !== undefined && base64 !== undefined)
+        throw invalid('is given together with "text"', 'base64');
+      if (text === undefined && base64 === undefined && eof !== true)
+        throw invalid('There is nothing to write: give "text", "base64" or "eof".');
+      const data = base64 === undefined ? Buffer.from(text ?? '') : Buffer.from(base64, 'base64');
+      return host.write(owner.sees, { id, data, eof, writeId });
+    },
+    resize: ({ owner, id, body: { size } }) => host.resize(owner.sees, { id, size }),
+    signal: ({ owner, id, body }) => {
+      const by = body.by ?? (owner.sees === EVERYONE ? 'api' : owner.sees);
+      return host.signal(owner.sees, { id, ...body, by });
+    },
+    waitOne: ({ exchange, owner, id, body: { for: given, timeoutMs } }) => {
+      const conditions = (typeof given === 'string' ? [given] : given).map((each) =>
+        typeof each === 'string' ? { kind: each } : each,
+      );
+      return wait(exchange, owner.sees, { waits: [{ id, for: conditions }], timeoutMs });
+    },
+    wait: ({ exchange, owner, body }) => wait(exchange, owner.sees, body),
+  } satisfies Partial<Calls>;
+}
+
+/** Held in the name in which processes are started. */
+function leaseCalls({ host }: NativeOptions) {
+  const nameOf = ({ params }: Exchange): string => params['name'] ?? '';
+  return {
+    holdLease: ({ exchange, owner, body: { ttlMs } }) =>
+      host.holdLease(owner.starts, { name: nameOf(exchange), ttlMs }),
+    endLease: ({ exchange, owner }) =>
+      host.holdLease(owner.starts, { name: nameOf(exchange), ttlMs: 0 }),
+  } satisfies Partial<Calls>;
+}
+
+function feedCalls(options: NativeOptions) {
+  const { host } = options;
+  return {
+    completions: ({ exchange, owner, query: { owner: _owner, ...wanted } }) =>
+      host.completions(owner.sees, wanted, exchange.gone),
+    followCompletions: ({ exchange, owner, query: { subscriber, after } }) =>
+      followCompletions(exchange, { owner: owner.sees, subscriber, after }, followOptions(options)),
+    acknowledge: ({ owner, body }) => host.acknowledge(owner.sees, body),
+  } satisfies Partial<Calls>;
+}
+
+function serverCalls({ host, metrics, startRate, maxBodyBytes }: NativeOptions) {
+  let made: { json: string; page: string } | undefined;
+  const description = (): { json: string; page: string } => {
+    if (made) return made;
+    const document = openApi();
+    made = { json: `${JSON.stringify(document)}\n`, page: docsPage(document) };
+    return made;
+  };
+  return {
+    owners: ({ owner }) => host.owners(owner.sees, {}),
+    limits: async ({ owner }) => {
+      const { perSecond, burst } = startRate.options;
+      const server = { maxBodyBytes, startsPerSecond: perSecond, startsAtOnce: burst };
+      return { host: await host.limits(owner.sees, {}), server };
+    },
+    health: async ({ exchange, owner }) => {
+      const health = await host.health(owner.sees, {});
+      const { version, uptimeMs, children } = health;
+      return exchange.caller.admin ? health : { version, uptimeMs, children };
+    },
+    metrics: async ({ exchange, owner }) => {
+      if (!exchange.caller.admin)
+        throw new HoldfastError('forbidden', 'The figures are for the admin token.');
+      const health = await host.health(owner.sees, {});
+      const text = metrics.render(health, residentBytes());
+      sendText(exchange, nativeOperations.metrics.media, text);
+    },
+    openapi: async ({ exchange }) =>
+      sendText(exchange, nativeOperations.openapi.media, description().json),
+    docs: async ({ exchange }) => {
+      exchange.response.setHeader('Content-Security-Policy', DOCS_POLICY);
+      sendText(exchange, nativeOperations.docs.media, description().page);
+    },
+  } satisfies Partial<Calls>;
+}
+
+function sendText({ response }: Exchange, media: string, text: string): void {
+  response.writeHead(200, {
+    'Content-Type': media,
+    'Content-Length': Buffer.byteLength(text),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  });
+  response.end(text);
+}

@@ -1,0 +1,85 @@
+// A host that is always there: the link to the keeper, made anew when it is lost. What can be asked twice without harm
+// is asked again; what cannot is answered with `keeper_lost`, and the caller decides.
+
+import { HoldfastError } from '../protocol/errors.ts';
+import type { HostApi, Owner } from '../protocol/host-api.ts';
+import { operations, type OperationName } from '../protocol/operations.ts';
+import { useFastLibraries } from '../system/fast-libraries.ts';
+import type { KeeperLink } from '../keeper/link.ts';
+
+export type ReconnectingHost = HostApi & {
+  /** The link as it is now, connected if need be. */
+  link(): Promise<KeeperLink>;
+};
+
+export function steadyHost(connect: () => Promise<KeeperLink>): ReconnectingHost {
+  // Large pages are read from the keeper's files and checked; output leaves as base64.
+  useFastLibraries();
+  let current: Promise<KeeperLink> | undefined;
+  /** The link while it is there: asked at once, without waiting for a promise. */
+  let linked: KeeperLink | undefined;
+  let closed = false;
+  const link = (): Promise<KeeperLink> => {
+    if (closed)
+      return Promise.reject(new HoldfastError('host_closed', 'The server is going down.'));
+    current ??= fresh();
+    return current;
+  };
+  const fresh = async (): Promise<KeeperLink> => {
+    try {
+      const made = await connect();
+      if (!closed) linked = made;
+      void made.ended.then(() => {
+        current = undefined;
+        linked = undefined;
+      });
+      return made;
+    } catch (error) {
+      current = undefined;
+      throw error;
+    }
+  };
+  const call =
+    (name: OperationName) => async (owner: Owner, params: unknown, signal?: AbortSignal) => {
+      let asked: KeeperLink | undefined;
+      const ask = (now: KeeperLink): Promise<unknown> => {
+        asked = now;
+        const operation = now[name] as (...args: unknown[]) => Promise<unknown>;
+        return operation(owner, params, signal);
+      };
+      try {
+        return await (linked ? ask(linked) : link().then(ask));
+      } catch (error) {
+        if (
+          !(error instanceof HoldfastError) ||
+          error.code !== 'keeper_lost' ||
+          !repeatable(name, params)
+        )
+          throw error;
+        // A link that is being torn down refuses before it has ended: until then it would only be asked again.
+        await asked?.ended;
+        return link().then(ask);
+      }
+    };
+  const calls = Object.fromEntries(
+    Object.keys(operations).map((name) => [name, call(name as OperationName)]),
+  );
+  return {
+    ...(calls as unknown as Omit<HostApi, 'close'>),
+    link,
+    close: async () => {
+      closed = true;
+      linked = undefined;
+      await (await current?.catch(() => undefined))?.close();
+    },
+  };
+}
+
+/** Asking twice is the same as asking once. */
+function repeatable(name: OperationName, params: unknown): boolean {
+  const given = params as { key?: unknown; id?: unknown; writeId?: unknown; run?: unknown };
+  if (name === 'start') return given.key !== undefined || given.id !== undefined;
+  if (name === 'write') return given.writeId !== undefined;
+  if (name === 'run') return given.run !== undefined;
+  return name !== 'signal' && name !== 'remove' && name !== 'mark';
+}

@@ -1,0 +1,102 @@
+// Whether the kernel's out-of-memory killer ended a child. The kernel tells a parent only "SIGKILL"; what it leaves besides
+// is a count of victims, of this program's own memory cgroup or of the whole machine. It is read at every exit, so that a
+// victim counts for the exit that follows it and for no later one. Where it could be somebody else, nothing is said.
+
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { systemClock, type Clock } from '../base/clock.ts';
+import { systemDisk } from '../base/disk.ts';
+
+/** The machine's count tells only of the time since it was last read: longer ago, it is anybody's. */
+const MACHINE_WINDOW_MS = 1000;
+
+/** Where victims are counted. */
+export interface VictimCount {
+  /** Only processes of this program's own memory cgroup, and of cgroups below it, are counted. */
+  readonly own: boolean;
+  /** Undefined when it cannot be read now. */
+  read(): number | undefined;
+  close?(): void;
+}
+
+export class OomCounter {
+  private count: VictimCount | undefined;
+  private readonly clock: Clock;
+  private seen: number | undefined;
+  private seenUs: number;
+
+  constructor(count = systemCount(), clock: Clock = systemClock) {
+    this.count = count;
+    this.clock = clock;
+    this.seen = count?.read();
+    this.seenUs = clock.nowUs();
+  }
+
+  close(): void {
+    this.count?.close?.();
+    this.count = undefined;
+  }
+
+  /** To be asked at every exit of a child: whether there was a victim since the one before, as far as that is certain. */
+  struck(): boolean {
+    if (!this.count) return false;
+    const [before, beforeUs] = [this.seen, this.seenUs];
+    const now = this.count.read();
+    this.seen = now;
+    this.seenUs = this.clock.nowUs();
+    if (now === undefined || before === undefined || now <= before) return false;
+    return this.count.own || this.seenUs - beforeUs <= MACHINE_WINDOW_MS * 1000;
+  }
+}
+
+function systemCount(): VictimCount | undefined {
+  for (const path of ownFiles()) {
+    const own = countIn(path, true);
+    if (own) return own;
+  }
+  return countIn('/proc/vmstat', false);
+}
+
+/** By version 2 of cgroups, then by version 1. */
+function ownFiles(): string[] {
+  let text: string;
+  try {
+    text = readFileSync('/proc/self/cgroup', 'utf8');
+  } catch {
+    return [];
+  }
+  const unified = /^0::(\/.*)$/m.exec(text)?.[1];
+  const memory = /^\d+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(\/.*)$/m.exec(text)?.[1];
+  return [
+    ...(unified === undefined ? [] : [`/sys/fs/cgroup${unified}/memory.events`]),
+    ...(memory === undefined ? [] : [`/sys/fs/cgroup/memory${memory}/memory.oom_control`]),
+  ].filter((path) => existsSync(path));
+}
+
+function countIn(path: string, own: boolean): VictimCount | undefined {
+  try {
+    const fd = openSync(path, 'r');
+    const buffer = Buffer.alloc(own ? 512 : 32_768);
+    let last = Buffer.alloc(0);
+    let count = 0;
+    const read = (): number | undefined => {
+      let length: number;
+      try {
+        length = systemDisk.readSync(fd, buffer, 0);
+      } catch {
+        // No memory for it, or the group is gone.
+        return undefined;
+      }
+      // The same bytes have the same count: mostly nothing has happened since.
+      if (length === last.length && last.equals(buffer.subarray(0, length))) return count;
+      last = Buffer.from(buffer.subarray(0, length));
+      count = Number(/^oom_kill (\d+)$/m.exec(last.toString('latin1'))?.[1] ?? 0);
+      return count;
+    };
+    if (read() !== undefined) return { own, read, close: () => closeSync(fd) };
+    closeSync(fd);
+  } catch {
+    // Not there, or not to be opened.
+  }
+  // Then it is never said.
+  return undefined;
+}

@@ -1,0 +1,37 @@
+// System calls about what this program may use: how many descriptors, and the processor before others.
+
+import type { Binding } from './posix-library.ts';
+
+export function bindLimits({ failing }: Binding) {
+  const getrlimit = failing('int getrlimit(int resource, void *limits)');
+  const RLIMIT_NOFILE = 7;
+  const limits = new BigUint64Array(2);
+
+  return {
+    /** One more than the highest number that a descriptor can have. */
+    descriptorLimit(): number {
+      getrlimit(RLIMIT_NOFILE, limits);
+      return Number(limits[0]);
+    },
+  };
+}
+
+export function bindScheduling({ failing }: Binding) {
+  const getScheduler = failing('int sched_getscheduler(int thread)');
+  const setScheduler = failing('int sched_setscheduler(int thread, int policy, void *parameters)');
+  const [SCHED_OTHER, SCHED_BATCH, SCHED_RESET_ON_FORK] = [0, 3, 0x40000000];
+  const parameters = new Int32Array(1);
+
+  return {
+    /** Neither real-time nor batch nor idle. */
+    isUsualPolicy: (thread: number): boolean => getScheduler(thread) === SCHED_OTHER,
+    /**
+     * What this thread starts, threads and programs, does not take over a priority above the usual. `batch`: the thread
+     * does not interrupt a running program when it is woken; threads that it starts take that over.
+     */
+    resetPriorityOnFork(thread: number, batch: boolean): void {
+      const policy = batch ? SCHED_BATCH : SCHED_OTHER;
+      setScheduler(thread, policy | SCHED_RESET_ON_FORK, parameters);
+    },
+  };
+}

@@ -1,0 +1,355 @@
+// The system calls that Node does not offer. A failed call throws a PosixError that carries the errno's name; where
+// "not now" is an ordinary answer the function returns undefined or false instead.
+
+import { closeSync, constants } from 'node:fs';
+
+import { type Binding, errnoName, openLibrary, PosixError } from './posix-library.ts';
+import { bindLimits, bindScheduling } from './posix-limits.ts';
+import { bindSpawn } from './posix-spawn.ts';
+
+// Structure layouts and ioctl numbers below are those of these 64-bit little-endian architectures.
+const architectures = ['x64', 'arm64', 'riscv64', 'loong64'];
+const O_CLOEXEC = 0x80000;
+const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
+
+function bindDescriptors({ failing, trying, threaded }: Binding) {
+  const pipe2 = failing('int pipe2(void *fds, int flags)');
+  const fcntl = failing('int fcntl(int fd, int command, ...)');
+  const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
+  const pollCall = failing('int poll(void *fds, unsigned long count, int timeoutMs)');
+  const readCall = trying('long read(int fd, void *buffer, size_t count)');
+  const writeCall = trying('long write(int fd, void *buffer, size_t count)');
+  const fadvise = threaded('int posix_fadvise(int fd, int64_t from, int64_t bytes, int advice)');
+  const POSIX_FADV_DONTNEED = 4;
+  const [F_SETFL, F_DUPFD_CLOEXEC, FIONREAD] = [4, 1030, 0x541b];
+  const [POLLIN, POLLHUP] = [1, 0x10];
+  const pair = new Int32Array(2);
+
+  return {
+    /** Read end, write end. */
+    pipe(): [number, number] {
+      pipe2(pair, O_CLOEXEC);
+      return [pair[0] ?? -1, pair[1] ?? -1];
+    },
+    /** This end of the pipe only: reads and writes say "not now" instead of waiting. */
+    unblock(fd: number): void {
+      fcntl(fd, F_SETFL, 'int', O_NONBLOCK);
+    },
+    duplicate: (fd: number): number => fcntl(fd, F_DUPFD_CLOEXEC, 'int', 3),
+    /** Bytes in a pipe now. On a terminal this leaves out what the kernel has not moved to the reader yet. */
+    readableBytes(fd: number): number {
+      ioctl(fd, FIONREAD, 'void *', pair);
+      return pair[0] ?? 0;
+    },
+    /**
+     * Whether a read would give something, and whether nothing more ever comes. Exact for both ends of a terminal: the
+     * kernel first moves on what was written to the other end (n_tty_poll).
+     */
+    readability(fd: number): { readable: boolean; over: boolean } {
+      pair.set([fd, POLLIN]);
+      pollCall(pair, 1, 0);
+      const happened = (pair[1] ?? 0) >>> 16;
+      const readable = (happened & POLLIN) !== 0;
+      return { readable, over: !readable && (happened & POLLHUP) !== 0 };
+    },
+    /** What is on the disk already leaves the page cache. Advice: the kernel may decline. */
+    async forgetPages(fd: number): Promise<void> {
+      await fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    },
+    /** From a non-blocking descriptor: the count, 0 at the end, undefined when there is nothing yet. */
+    readNow(fd: number, buffer: Buffer): number | undefined {
+      const count = readCall(fd, buffer, buffer.length);
+      if (typeof count === 'number') return count;
+      if (count === 'EAGAIN') return undefined;
+      // The master of a terminal that nobody holds open any more says EIO, after its last byte.
+      if (count === 'EIO') return 0;
+      throw new PosixError(count, 'read');
+    },
+    /** To a non-blocking descriptor: the count, undefined when it takes nothing now. */
+    writeNow(fd: number, bytes: Buffer): number | 'closed' | 'no_memory' | undefined {
+      const count = writeCall(fd, bytes, bytes.length);
+      if (typeof count === 'number') return count;
+      if (count === 'EAGAIN') return undefined;
+      if (count === 'EPIPE' || count === 'EIO') return 'closed';
+      if (count === 'ENOMEM') return 'no_memory';
+      throw new PosixError(count, 'write');
+    },
+  };
+}
+
+function bindEpoll({ failing, trying, whenReadable }: Binding) {
+  const create = failing('int epoll_create1(int flags)');
+  const control = failing('int epoll_ctl(int epoll, int operation, int fd, void *event)');
+  const wait = trying('int epoll_wait(int epoll, void *events, int count, int timeoutMs)');
+  const [ADD, DELETE, MODIFY] = [1, 2, 3];
+  const [EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP] = [1, 4, 8, 0x10];
+  // struct epoll_event has no padding on this one architecture.
+  const [size, dataAt] = process.arch === 'x64' ? [12, 4] : [16, 8];
+  const event = Buffer.alloc(16);
+  const atOnce = 64;
+  const events = Buffer.alloc(size * atOnce);
+
+  return {
+    whenReadable,
+    openEpoll: (): number => create(O_CLOEXEC),
+    /** From now on these directions of `fd` are told. */
+    epollSet(epoll: number, fd: number, to: { read: boolean; write: boolean; known: boolean }) {
+      event.writeUInt32LE((to.read ? EPOLLIN : 0) | (to.write ? EPOLLOUT : 0));
+      event.writeInt32LE(fd, dataAt);
+      control(epoll, to.known ? MODIFY : ADD, fd, event);
+    },
+    epollRemove(epoll: number, fd: number): void {
+      control(epoll, DELETE, fd, event);
+    },
+    /** What can be done now, without waiting. Some of it is told only by the next call when there is much. */
+    epollWait(
+      epoll: number,
+      told: (fd: number, happened: { read: boolean; write: boolean; hangUp: boolean }) => void,
+    ): void {
+      const count = wait(epoll, events, atOnce, 0);
+      if (typeof count === 'string') throw new PosixError(count, 'epoll_wait');
+      for (let at = 0; at < count * size; at += size) {
+        const happened = events.readUInt32LE(at);
+        const hangUp = (happened & (EPOLLHUP | EPOLLERR)) !== 0;
+        told(events.readInt32LE(at + dataAt), {
+          read: hangUp || (happened & EPOLLIN) !== 0,
+          write: hangUp || (happened & EPOLLOUT) !== 0,
+          hangUp,
+        });
+      }
+    },
+  };
+}
+
+function bindSockets({ trying }: Binding) {
+  const setsockopt = trying(
+    'int setsockopt(int fd, int level, int name, void *value, uint32_t bytes)',
+  );
+  const [IPPROTO_TCP, TCP_CONGESTION] = [6, 13];
+  // Every kernel has it, and lets everybody use it.
+  const reno = Buffer.from('reno');
+
+  return {
+    /** A connection, or all that are accepted from here on, sends as fast as it is read, whatever the system's way is. */
+    sendUnpaced(fd: number): void {
+      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, reno.length);
+    },
+  };
+}
+
+function bindLocks({ failing, trying }: Binding) {
+  const definition = 'int flock(int fd, int operation)';
+  const [flock, failingFlock] = [trying(definition), failing(definition)];
+  const [LOCK_EX, LOCK_NB, LOCK_UN] = [2, 4, 8];
+
+  return {
+    /** False when another open file holds the lock. */
+    tryLock(fd: number): boolean {
+      const result = flock(fd, LOCK_EX | LOCK_NB);
+      if (typeof result === 'string' && result !== 'EAGAIN') throw new PosixError(result, 'flock');
+      return result === 0;
+    },
+    /**
+     * Stops the whole event loop until it has the lock: only for a program that has nothing else to do. Not in a thread
+     * of libuv's pool, because `process.exit` waits for those.
+     */
+    lock(fd: number): void {
+      failingFlock(fd, LOCK_EX);
+    },
+    /** For every descriptor of that open file, those of other processes included. */
+    unlock(fd: number): void {
+      failingFlock(fd, LOCK_UN);
+    },
+  };
+}
+
+function bindTerminals({ failing, plain }: Binding) {
+  const openpt = failing('int posix_openpt(int flags)');
+  const grantpt = failing('int grantpt(int fd)');
+  const unlockpt = failing('int unlockpt(int fd)');
+  const ptsname = plain('int ptsname_r(int fd, void *buffer, size_t length)');
+  const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
+  const tcgetattr = failing('int tcgetattr(int fd, void *termios)');
+  const [TIOCSWINSZ, TIOCGPGRP] = [0x5414, 0x540f];
+  const [ICANON, ECHO] = [0o2, 0o10];
+  const group = new Int32Array(1);
+  // struct termios: four 32-bit flag words, the line discipline, then c_cc, whose VEOF has index 4.
+  const [localFlagsAt, endOfFileAt] = [12, 21];
+  const termios = Buffer.alloc(64);
+  const nameBuffer = Buffer.alloc(128);
+
+  return {
+    /** A new terminal: its non-blocking master, and the name of its device. */
+    openTerminal(): { master: number; name: string } {
+      const master = openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+      try {
+        grantpt(master);
+        unlockpt(master);
+        const problem = ptsname(master, nameBuffer, nameBuffer.length);
+        if (problem !== 0) throw new PosixError(errnoName(problem), 'ptsname_r');
+      } catch (error) {
+        closeSync(master);
+        throw error;
+      }
+      return { master, name: nameBuffer.toString('utf8', 0, nameBuffer.indexOf(0)) };
+    },
+    setTerminalSize(fd: number, cols: number, rows: number): void {
+      ioctl(fd, TIOCSWINSZ, 'void *', new Uint16Array([rows, cols, 0, 0]));
+    },
+    /** The group that has the terminal, asked of its master; undefined when there is none. */
+    foregroundGroup(fd: number): number | undefined {
+      ioctl(fd, TIOCGPGRP, 'void *', group);
+      return group[0] || undefined;
+    },
+    /** Whether it echoes and gives whole lines now, and the character that means "end of file" now. */
+    terminalMode(fd: number): { echoes: boolean; lines: boolean; endOfFile: number } {
+      tcgetattr(fd, termios);
+      const flags = termios.readUInt32LE(localFlagsAt);
+      return {
+        echoes: (flags & ECHO) !== 0,
+        lines: (flags & ICANON) !== 0,
+        endOfFile: termios.readUInt8(endOfFileAt),
+      };
+    },
+  };
+}
+
+function bindChildren({ failing, trying }: Binding) {
+  const waitpid = failing('int waitpid(int pid, void *status, int options)');
+  const waitid = trying('int waitid(int kind, int id, void *info, int options)');
+  const prctl = failing('int prctl(int option, ...)');
+  const [WNOHANG, WEXITED, WNOWAIT, P_ALL] = [1, 4, 0x01000000, 0];
+  const PR_SET_CHILD_SUBREAPER = 36;
+  // siginfo_t: si_pid is the fifth 32-bit word on 64-bit systems.
+  const siginfo = new Int32Array(32);
+  const pidWord = 4;
+  const status = new Int32Array(1);
+  const clockGettime = failing('int clock_gettime(int clock, void *time)');
+  const CLOCK_BOOTTIME = 7;
+  const time = new BigInt64Array(2);
+
+  return {
+    /** Hundredths of a second since boot, the clock of `startTicks` in proc-table.ts. */
+    bootTicks(): number {
+      clockGettime(CLOCK_BOOTTIME, time);
+      return Number(time[0]) * 100 + Math.floor(Number(time[1]) / 1e7);
+    },
+    /** Reaps a child that has ended and returns its wait status; undefined while it runs. ECHILD: not ours. */
+    wait(pid: number): number | undefined {
+      return waitpid(pid, status, WNOHANG) === 0 ? undefined : status[0];
+    },
+    /** The pid of some child that has ended and is not reaped yet. It stays so. */
+    peekEnded(): number | undefined {
+      siginfo.fill(0);
+      const result = waitid(P_ALL, 0, siginfo, WEXITED | WNOHANG | WNOWAIT);
+      if (result === 'ECHILD') return undefined;
+      if (typeof result === 'string') throw new PosixError(result, 'waitid');
+      return siginfo[pidWord] || undefined;
+    },
+    /** Orphans among the descendants become children of this process. */
+    setSubreaper(on: boolean): void {
+      prctl(PR_SET_CHILD_SUBREAPER, 'unsigned long', on ? 1 : 0);
+    },
+  };
+}
+
+/** Processes by a descriptor, which means this one and never another that is given its number later. */
+function bindProcesses({ failing, trying, plain }: Binding) {
+  const exit = plain('void _exit(int status)');
+  const syscall = failing('long syscall(long number, ...)');
+  const prctl = trying('int prctl(int option, ...)');
+  const ppoll = failing('int ppoll(void *fds, unsigned long count, void *time, void *signals)');
+  // The same numbers on every architecture in the list above; glibc has names for them only from 2.36 on.
+  const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN, SYS_PIDFD_GETFD] = [424, 434, 438];
+  const PR_SET_PTRACER = 0x59616d61;
+  const [POLLIN, POLLPRI, POLLERR] = [1, 2, 8];
+  const polled = new Int32Array(2);
+  const time = new BigInt64Array(2);
+
+  const openProcess = (pid: number): number => syscall(SYS_PIDFD_OPEN, 'long', pid, 'long', 0);
+  const withProcess = <T>(pid: number, use: (pidfd: number) => T): T => {
+    const pidfd = openProcess(pid);
+    try {
+      return use(pidfd);
+    } finally {
+      closeSync(pidfd);
+    }
+  };
+
+  return {
+    openProcess,
+    signalProcess(pidfd: number, signal: number): void {
+      syscall(SYS_PIDFD_SEND_SIGNAL, 'long', pidfd, 'long', signal, 'void *', null, 'long', 0);
+    },
+    /**
+     * Stands still until a process has ended, for so many microseconds at most, and lets others run: that process, on a
+     * machine whose processors are all in use.
+     */
+    awaitEnd(pid: number, us: number): void {
+      withProcess(pid, (pidfd) => {
+        [polled[0], polled[1]] = [pidfd, POLLIN];
+        [time[0], time[1]] = [0n, BigInt(us) * 1000n];
+        ppoll(polled, 1, time, null);
+      });
+    },
+    /** Of a descriptor on the kernel's table of mounts: whether it has changed since this was last asked. */
+    hasNews(fd: number): boolean {
+      [polled[0], polled[1]] = [fd, POLLPRI];
+      [time[0], time[1]] = [0n, 0n];
+      ppoll(polled, 1, time, null);
+      return ((polled[1] >> 16) & POLLERR) !== 0;
+    },
+    /** Ends this program now. `process.exit` first waits for every thread of libuv's pool, also for one that hangs. */
+    exit(code: number): void {
+      exit(code);
+    },
+    /** Lets one program take descriptors of this one where only ancestors may (the security module Yama). */
+    allowTaking(pid: number): void {
+      prctl(PR_SET_PTRACER, 'unsigned long', pid);
+    },
+    /** A copy of a descriptor of another program of the same user; EPERM or ENOSYS where that is not allowed. */
+    takeDescriptor: (pid: number, fd: number): number =>
+      withProcess(pid, (pidfd) => syscall(SYS_PIDFD_GETFD, 'long', pidfd, 'long', fd, 'long', 0)),
+  };
+}
+
+function bind() {
+  const binding = openLibrary();
+  return {
+    ...bindDescriptors(binding),
+    ...bindLimits(binding),
+    ...bindScheduling(binding),
+    ...bindEpoll(binding),
+    ...bindSockets(binding),
+    ...bindLocks(binding),
+    ...bindTerminals(binding),
+    ...bindSpawn(binding),
+    ...bindChildren(binding),
+    ...bindProcesses(binding),
+  };
+}
+
+export type Posix = ReturnType<typeof bind>;
+
+let loaded: { readonly posix: Posix } | { readonly problem: string } | undefined;
+
+function load(): { readonly posix: Posix } | { readonly problem: string } {
+  if (process.platform !== 'linux') return { problem: `not on ${process.platform}` };
+  if (!architectures.includes(process.arch)) return { problem: `not on ${process.arch}` };
+  try {
+    return { posix: bind() };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Undefined where koffi or a function is missing; `posixProblem` then says why. */
+export function loadPosix(): Posix | undefined {
+  loaded ??= load();
+  return 'posix' in loaded ? loaded.posix : undefined;
+}
+
+export function posixProblem(): string | undefined {
+  loaded ??= load();
+  return 'problem' in loaded ? loaded.problem : undefined;
+}

@@ -1,0 +1,10 @@
+// The memory that this program occupies.
+
+/** In bytes. Without a free descriptor /proc cannot be asked: then the most that it has ever been. */
+export function residentBytes(): number {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return process.resourceUsage().maxRSS * 1024;
+  }
+}

@@ -1,0 +1,34 @@
+// The SDK's operations over a host of this program or of its keeper: for `embed()`, `mcp --embed` and the server's own MCP.
+
+import type { Api } from '../client/api.ts';
+import { EVERYONE, type Owner } from '../protocol/host-api.ts';
+import { decodeRecords } from '../protocol/record.ts';
+import { inProcessTerminals, type TerminalCallOptions } from './in-process-terminals.ts';
+
+export function inProcessApi(options: TerminalCallOptions, owner: Owner): Api {
+  const { host } = options;
+  return {
+    start: (spec, signal) => host.start(owner, spec, signal),
+    list: (filter) => host.list(owner, filter),
+    get: (id) => host.get(owner, { id }),
+    events: async (params, signal) => {
+      const { records, ...page } = await host.read(owner, params, signal);
+      return { ...page, events: Array.from(decodeRecords(records)) };
+    },
+    range: (params, signal) => host.range(owner, params, signal),
+    text: (params, signal) => host.text(owner, params, signal),
+    search: (params, signal) => host.search(owner, params, signal),
+    write: (params) => host.write(owner, params),
+    resize: (params) => host.resize(owner, params),
+    signal: (params) => host.signal(owner, params),
+    wait: (params, signal) => host.wait(owner, params, signal),
+    ports: (id) => host.ports(owner, { id }),
+    remove: (params) => host.remove(owner, params),
+    completions: (params, signal) => host.completions(owner, params, signal),
+    acknowledge: (params) => host.acknowledge(owner, params),
+    holdLease: (params) => host.holdLease(owner, params),
+    health: () => host.health(EVERYONE, {}),
+    terminals: inProcessTerminals(options, { sees: owner, starts: owner }),
+    close: () => host.close(),
+  };
+}

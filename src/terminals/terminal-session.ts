@@ -1,0 +1,333 @@
+// A terminal as whoever drives it sees it: what is typed into it, what its screen shows, what can be waited for. The
+// process and its journal are the host's; the screen is a view that is opened when somebody looks.
+
+import { systemClock, type Clock } from '../base/clock.ts';
+import { pause } from '../protocol/cancellation.ts';
+import { HoldfastError } from '../protocol/errors.ts';
+import type { ProcessEvent } from '../protocol/event.ts';
+import type { HostApi, Owner, Page, Results } from '../protocol/host-api.ts';
+import type { Params } from '../protocol/operations.ts';
+import type { ProcessInfo, TerminalSize } from '../protocol/process.ts';
+import { followEvents, type Position } from '../base/follow-events.ts';
+import { decodeRecords } from '../protocol/record.ts';
+import type { RunResult } from '../protocol/run.ts';
+import type { ScreenCondition } from '../protocol/screen-condition.ts';
+import type { ScreenWait, ScreenWaitOptions } from '../screen/view/condition.ts';
+import type { CheckpointStore } from '../screen/emulator/checkpoints.ts';
+import { encodeKeys, encodePaste } from '../screen/view/keys.ts';
+import { QueryWatch } from '../screen/emulator/queries.ts';
+import type { Screen, SnapshotOptions } from '../screen/view/screen.ts';
+import type { EventSource } from '../screen/emulator/replica.ts';
+import type { Screens } from '../screen/view/screens.ts';
+import type { Modes, Snapshot } from '../screen/view/snapshot.ts';
+import type { View } from '../screen/view/view.ts';
+import { runOutput, type RunOutput } from './run-output.ts';
+import { terminalSource } from './terminal-source.ts';
+
+export interface SessionOptions {
+  readonly host: HostApi;
+  /** The system's unless told. */
+  readonly clock?: Clock;
+  readonly screens: () => Promise<Screens>;
+  readonly checkpoints?: (process: ProcessInfo) => CheckpointStore;
+  /** Whether this view answers what programs ask the terminal, for as long as they run. One view at a time may. */
+  readonly answers: boolean;
+}
+
+export interface Watched {
+  readonly screen: Screen;
+  /** Resolves when nothing more will come. */
+  readonly over: Promise<void>;
+  readonly release: () => void;
+}
+
+interface Opened {
+  readonly screens: Screens;
+  readonly screen: Screen;
+}
+
+const PAGE_BYTES = 1024 * 1024;
+/** One long poll of whoever follows. */
+const FOLLOW_MS = 25_000;
+/** A screen that nobody looks at is brought forward when it is this far behind: so no look takes long. */
+const BEHIND_BYTES = 2 * 1024 * 1024;
+/** Between two tries when something is in the way for the moment. */
+const AGAIN_MS = 1000;
+
+export class TerminalSession {
+  readonly owner: Owner;
+  readonly id: string;
+  /** At the start of its journal. */
+  readonly firstSize: TerminalSize;
+  readonly source: EventSource;
+  private readonly options: SessionOptions;
+  private opened: Promise<Opened> | undefined;
+  private watchers = 0;
+  private following: Promise<void> | undefined;
+  private readonly reading = new Reading();
+  private readonly stop = new AbortController();
+
+  constructor(process: ProcessInfo, firstSize: TerminalSize, options: SessionOptions) {
+    this.owner = process.owner;
+    this.id = process.id;
+    this.firstSize = firstSize;
+    this.options = options;
+    this.source = terminalSource(options.host, this.owner, this.id);
+  }
+
+  private get host(): HostApi {
+    return this.options.host;
+  }
+
+  info(): Promise<ProcessInfo> {
+    return this.host.get(this.owner, { id: this.id });
+  }
+
+  type(text: string | Buffer, writeId?: string): Promise<Results['write']> {
+    return this.write({ data: Buffer.from(text), as: 'text', writeId });
+  }
+
+  /** Wrapped only where the program asked for it; it can never end the paste itself. */
+  async paste(text: string, writeId?: string, always = false): Promise<Results['write']> {
+    const modes = await this.modes();
+    const data = encodePaste(text, always ? { ...modes, bracketedPaste: true } : modes);
+    return this.write({ data, as: 'paste', writeId });
+  }
+
+  async keys(keys: readonly string[], writeId?: string): Promise<Results['write']> {
+    const data = encodeKeys(keys, await this.modes());
+    return this.write({ data, as: 'keys', keys: [...keys], writeId });
+  }
+
+  run(params: Omit<Params<'run'>, 'id'>, signal?: AbortSignal): Promise<RunResult> {
+    return this.host.run(this.owner, { id: this.id, ...params }, signal);
+  }
+
+  /** What a run printed itself. */
+  runOutput(result: RunResult): Promise<RunOutput | undefined> {
+    return runOutput(this.host, this.owner, this.id, result);
+  }
+
+  async modes(): Promise<Modes> {
+    const screen = await this.current();
+    return screen.modes();
+  }
+
+  /** All rows as values: for a program that has nothing else to do. */
+  async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
+    const screen = await this.current();
+    return screen.snapshot(options);
+  }
+
+  /** The screen as it crosses threads. */
+  async view(options: SnapshotOptions = {}): Promise<View> {
+    const screen = await this.current();
+    return screen.view(options);
+  }
+
+  async isLarge(scrollback: boolean): Promise<boolean> {
+    const { screen } = await (this.opened ??= this.open());
+    return screen.isLarge(scrollback);
+  }
+
+  /** The screen is kept current for as long as this takes. When the program ends first, its last screen decides. */
+  async wait(
+    condition: ScreenCondition,
+    options: ScreenWaitOptions,
+  ): Promise<ScreenWait & { readonly ended?: true }> {
+    const { screen, release, over: programOver } = await this.watch();
+    const over = new AbortController();
+    const { signal } = options;
+    const giveUp = (): void => over.abort();
+    signal?.addEventListener('abort', giveUp);
+    if (signal?.aborted === true) giveUp();
+    try {
+      const { screens } = await (this.opened ??= this.open());
+      let ended = false;
+      let problem: unknown;
+      programOver.then(
+        () => {
+          ended = true;
+          over.abort();
+        },
+        (error: unknown) => {
+          problem = error;
+          over.abort();
+        },
+      );
+      try {
+        return await screens.wait(screen, condition, { ...options, signal: over.signal });
+      } catch (error) {
+        if (signal?.aborted === true) throw error;
+        // The program may live: only its end is told as one.
+        if (problem !== undefined) throw problem;
+        if (!ended) throw error;
+        const last = await screens.wait(screen, condition, { ...options, timeoutMs: 0 });
+        return { ...last, timedOut: false, ended: true };
+      }
+    } finally {
+      signal?.removeEventListener('abort', giveUp);
+      release();
+    }
+  }
+
+  /** Keeps the screen current for somebody; the answer ends that. */
+  async watch(): Promise<Watched> {
+    this.watchers += 1;
+    try {
+      const over = this.answerQueries();
+      // Whoever waits hears of it; here nobody does yet.
+      over.catch(() => undefined);
+      return { screen: await this.current(), over, release: () => (this.watchers -= 1) };
+    } catch (error) {
+      this.watchers -= 1;
+      throw error;
+    }
+  }
+
+  /**
+   * Reads along, so that what the program asks its terminal is answered even while nobody looks. Resolves when the program
+   * has ended, nobody watches any more or this session is closed; rejects when its events cannot be read any more.
+   */
+  answerQueries(): Promise<void> {
+    this.following ??= this.follow();
+    return this.following;
+  }
+
+  async close(): Promise<void> {
+    this.stop.abort();
+    await this.following?.catch(() => undefined);
+    await (await this.opened?.catch(() => undefined))?.screen.close();
+  }
+
+  private write(params: Omit<Params<'write'>, 'id'>): Promise<Results['write']> {
+    return this.host.write(this.owner, { id: this.id, ...params });
+  }
+
+  /** The screen with everything in it that there is now. */
+  private async current(): Promise<Screen> {
+    this.opened ??= this.open();
+    const { screen } = await this.opened;
+    const { seq } = await this.info();
+    // Whoever follows answers what the program asks; what is taken in behind its back would stay unanswered.
+    if (this.following)
+      await Promise.race([this.reading.reaches(seq), this.following]).catch(readOn);
+    await screen.advance();
+    return screen;
+  }
+
+  private async open(): Promise<Opened> {
+    const screens = await this.options.screens();
+    const reply = (data: Buffer): void => void this.answer(data);
+    const { source, firstSize: size } = this;
+    const checkpoints = this.options.checkpoints?.(await this.info());
+    const { owner } = this;
+    const options = { size, source, owner, ...(this.options.answers && { reply }) };
+    return { screens, screen: screens.open({ ...options, ...(checkpoints && { checkpoints }) }) };
+  }
+
+  private async answer(data: Buffer): Promise<void> {
+    try {
+      await this.write({ data });
+    } catch (error) {
+      // It has ended, and nobody waits for the answer.
+      if (!(error instanceof HoldfastError)) throw error;
+    }
+  }
+
+  private get isFollowed(): boolean {
+    return this.watchers > 0 || this.options.answers;
+  }
+
+  private async follow(): Promise<void> {
+    const queries = new QueryWatch();
+    /** Read and not taken in: not much, so that it need not be read again. */
+    const waiting: ProcessEvent[] = [];
+    let behind = 0;
+    const { signal } = this.stop;
+    try {
+      const after = await this.begin();
+      if (!this.isFollowed) return;
+      for await (const page of followEvents((position) => this.nextPage(position), { after })) {
+        const events = Array.from(decodeRecords(page.records));
+        const asked = events.some((event) => event.kind === 'output' && queries.asks(event.data));
+        waiting.push(...events);
+        behind += page.records.length;
+        if (this.watchers > 0 || asked || behind > BEHIND_BYTES) {
+          behind = 0;
+          await (await this.opened)?.screen.feed(waiting.splice(0), { live: true });
+        }
+        this.reading.at(page.nextAfter);
+        if (!this.isFollowed) return;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.following = undefined;
+    }
+  }
+
+  /** A page of what comes. A limit that others have reached, or a keeper that is being replaced, is waited out. */
+  private async nextPage(position: Position): Promise<Page> {
+    const { signal } = this.stop;
+    for (;;) {
+      try {
+        const params = { id: this.id, ...position, maxBytes: PAGE_BYTES, waitMs: FOLLOW_MS };
+        return await this.host.read(this.owner, params, signal);
+      } catch (error) {
+        if (!(error instanceof HoldfastError) || !error.retryable) throw error;
+        await pause(this.options.clock ?? systemClock, AGAIN_MS, signal);
+      }
+    }
+  }
+
+  /** From what is there now on; what was asked before has been waited for in vain already. */
+  private async begin(): Promise<number> {
+    this.opened ??= this.open();
+    const { screen } = await this.opened;
+    const seq = Math.max(screen.seq, (await this.info()).seq);
+    this.reading.at(seq);
+    return seq;
+  }
+}
+
+/** What ended the reading is told to whoever waits for the end; a look reads the journal itself. */
+function readOn(error: unknown): void {
+  if (!(error instanceof HoldfastError)) throw error;
+}
+
+/** How far somebody has read, for those who wait for it. */
+class Reading {
+  private seq = 0;
+  private waiting: { readonly seq: number; readonly reached: () => void }[] = [];
+
+  reaches(seq: number): Promise<void> | undefined {
+    if (this.seq >= seq) return undefined;
+    return new Promise((reached) => this.waiting.push({ seq, reached }));
+  }
+
+  at(seq: number): void {
+    this.seq = seq;
+    this.waiting = this.waiting.filter((each) => {
+      if (each.seq > seq) return true;
+      each.reached();
+      return false;
+    });
+  }
+}
+
+/** The size it was started with: that of its process now, unless it was resized. */
+export async function openSession(
+  owner: Owner,
+  id: string,
+  options: SessionOptions,
+): Promise<TerminalSession> {
+  const process = await options.host.get(owner, { id });
+  if (process.streams !== 'pty' || !process.size)
+    throw new HoldfastError('not_a_terminal', `Process ${process.id} runs on pipes.`);
+  const page = await options.host.read(process.owner, { id: process.id, maxBytes: 1 });
+  const [first] = decodeRecords(page.records);
+  const started = first?.kind === 'started' ? first.body : undefined;
+  const size = (started?.['size'] as TerminalSize | undefined) ?? process.size;
+  return new TerminalSession(process, size, options);
+}

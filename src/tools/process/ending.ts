@@ -1,0 +1,46 @@
+// How a process stands, in the words and fields of the tools: an exit code only where there is one.
+
+import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
+import { durationWords } from '../duration.ts';
+
+export interface Status {
+  readonly running: boolean;
+  readonly exit_code?: number;
+  readonly signal?: string;
+}
+
+export function statusOf({ outcome }: Pick<ProcessInfo, 'outcome'>): Status {
+  if (!outcome) return { running: true };
+  return {
+    running: false,
+    ...('code' in outcome && { exit_code: outcome.code }),
+    ...('signal' in outcome && { signal: outcome.signal }),
+  };
+}
+
+export function succeeded(outcome: Outcome | undefined): boolean {
+  return outcome?.kind === 'exit' && outcome.code === 0;
+}
+
+/** What the exit code does not say. */
+export function endingWords(outcome: Outcome | undefined): string | undefined {
+  if (!outcome) return undefined;
+  switch (outcome.kind) {
+    case 'exit':
+      return undefined;
+    case 'signal':
+      return `ended by ${outcome.signal}, ${outcome.by === 'outside' ? 'sent from outside' : `sent by ${outcome.by}`}`;
+    case 'timeout':
+      return `ended by its hard timeout after ${durationWords(outcome.afterMs)}`;
+    case 'oom':
+      return 'ended by the kernel: memory ran out';
+    case 'lost':
+      return `how it ended is unknown: ${outcome.reason}`;
+  }
+}
+
+export function quietMs(process: ProcessInfo, wallMs: number): { last_output_ms_ago?: number } {
+  const { lastOutputAtMs } = process;
+  if (lastOutputAtMs === undefined) return {};
+  return { last_output_ms_ago: Math.max(0, Math.round(wallMs - lastOutputAtMs)) };
+}

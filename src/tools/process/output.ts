@@ -1,0 +1,58 @@
+// process_output: what a process has printed so far, all of it, what is new, or from a byte on.
+
+import type { ProcessInfo } from '../../protocol/process.ts';
+import { commandAnswer, quiet, untilEnded, type CommandAnswer } from './command-answer.ts';
+import { joinNotes, notes } from '../notes.ts';
+import { durationOf } from '../tool-errors.ts';
+import type { ToolInput } from '../tool-inputs.ts';
+import type { ToolCall, ToolContext } from '../tool-context.ts';
+
+const DEFAULT_WAIT_MS = 10_000;
+/** Reads in a row that brought nothing, from which on they are polling. */
+const POLLING_READS = 2;
+
+export async function processOutput(
+  context: ToolContext,
+  input: ToolInput<'process_output'>,
+  call: ToolCall,
+): Promise<CommandAnswer> {
+  const { process_id: id, wait_timeout: wait, offset, max_bytes: maxBytes } = input;
+  const asked = durationOf('wait_timeout', wait, offset === undefined ? DEFAULT_WAIT_MS : 0);
+  const waitMs = Math.min(asked, call.maxWaitMs ?? Infinity);
+  const from = offset ?? (input.new_only === true ? context.cursor.offset(id) : 0);
+  const { process, answer } = await untilEnded(context, id, { timeoutMs: waitMs }, call);
+  if (answer) return answer;
+  const seen = context.cursor.offset(id);
+  const to = offset === undefined ? {} : { to: offset + pageBytes(context, maxBytes) };
+  const told = await commandAnswer(context, process, { part: { from, maxBytes, ...to } });
+  return {
+    ...told,
+    ...goOn(process, offset, to.to),
+    command: process.command,
+    ...quiet(context, process),
+    ...joinNotes(...runningNotes(context, process, { seen, capped: waitMs < asked }), told.note),
+  };
+}
+
+function pageBytes({ settings }: ToolContext, maxBytes = settings.maxOutputBytes): number {
+  return Math.min(maxBytes, settings.maxOutputBytes);
+}
+
+/** A page that is not the last says where the next begins, also after the end. */
+function goOn(
+  { bytes }: ProcessInfo,
+  offset: number | undefined,
+  to: number | undefined,
+): { next_offset?: number } {
+  return offset !== undefined && to !== undefined && to < bytes.total ? { next_offset: to } : {};
+}
+
+function runningNotes(
+  { cursor }: ToolContext,
+  { id, outcome }: ProcessInfo,
+  { seen, capped }: { seen: number; capped: boolean },
+): (string | false)[] {
+  if (outcome) return [];
+  const polling = cursor.emptyReads(id) >= POLLING_READS && cursor.offset(id) === seen;
+  return [notes.running, capped && notes.capped, polling && notes.polling];
+}

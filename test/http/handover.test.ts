@@ -1,0 +1,263 @@
+// Whoever waits for the end of a process is answered by the keeper, on its own connection: while the server stands still,
+// after it was killed, after it left. A client of coder's sees an answer like any other.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { connectKeeper } from '../../src/keeper/connect.ts';
+import type { KeeperLink } from '../../src/keeper/link.ts';
+import { main, Place, type Running } from '../support/command-line.ts';
+import { PREFIX } from '../support/coder-client.ts';
+import { temporaryFolder } from '../support/hosts.ts';
+import { requirePosix } from '../support/recorder.ts';
+import { RawConnection, type RawAnswer } from '../support/raw-http.ts';
+
+interface Ready {
+  readonly url: string;
+  readonly socket: string;
+  readonly home: string;
+  readonly pid: number;
+  readonly keeperPid: number;
+}
+
+const connections: RawConnection[] = [];
+let place: Place;
+let server: Running;
+let ready: Ready;
+let keeper: KeeperLink;
+let token: string;
+
+beforeEach(async () => {
+  place = new Place();
+  server = place.start('serve', '--json');
+  await server.until('stdout', '\n');
+  ready = JSON.parse(server.text('stdout')) as Ready;
+  token = readFileSync(join(ready.home, 'token'), 'utf8').trim();
+  keeper = await connectKeeper({ home: ready.home, env: process.env, startIfMissing: false });
+});
+
+afterEach(async () => {
+  for (const connection of connections.splice(0)) connection.close();
+  await keeper.close();
+  await place.close();
+  await server.ended;
+});
+
+function connection(): RawConnection {
+  const made = new RawConnection(Number(new URL(ready.url).port));
+  connections.push(made);
+  return made;
+}
+
+function asking(method: 'GET' | 'POST', path: string, body?: unknown): string {
+  const text = body === undefined ? '' : JSON.stringify(body);
+  const length =
+    body === undefined
+      ? ''
+      : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`;
+  const host = new URL(ready.url).host;
+  return `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n${length}\r\n${text}`;
+}
+
+function told(answer: Pick<RawAnswer, 'body'>): Record<string, unknown> {
+  return JSON.parse(answer.body) as Record<string, unknown>;
+}
+
+/** A process that ends when it is told to. */
+async function held(
+  on: RawConnection,
+  says = 'echo said',
+): Promise<{ id: string; wait: string; end(): void }> {
+  const path = join(temporaryFolder(), 'fifo');
+  const command = `mkfifo ${path}; ${says}; read _ < ${path}; exit 7`;
+  const { id } = told(await on.ask(asking('POST', `${PREFIX}/start`, { command }))) as {
+    id: string;
+  };
+  await keeper.wait('*', { waits: [{ id, for: [{ kind: 'text', text: 'said' }] }] });
+  return {
+    id,
+    wait: asking('GET', `${PREFIX}/${id}/output?wait=true`),
+    end: () => writeFileSync(path, '\n'),
+  };
+}
+
+async function parked(count: number): Promise<void> {
+  while ((await keeper.health('*', {})).parkedWaits !== count);
+}
+
+function keeperSockets(): number {
+  return readdirSync(`/proc/${ready.keeperPid}/fd`).length;
+}
+
+/** Of the keeper: its callers, and the connections that it was handed. */
+function openSockets(): number {
+  const folder = `/proc/${ready.keeperPid}/fd`;
+  const links = readdirSync(folder).map((fd) => {
+    try {
+      return readlinkSync(join(folder, fd));
+    } catch {
+      return 'closed meanwhile';
+    }
+  });
+  return links.filter((link) => link.startsWith('socket:')).length;
+}
+
+const ENDED = { output: 'said\n', running: false, exit_code: 7 };
+
+/** Containers can forbid it, to everybody. */
+function connectionsCanBeHad(): boolean {
+  try {
+    closeSync(requirePosix().takeDescriptor(process.pid, 0));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
+  it('[SV22] is answered while the server stands still, as the server would, and goes on with the next request', async () => {
+    const caller = connection();
+    const first = await held(caller);
+    caller.write(first.wait);
+    await parked(1);
+    process.kill(ready.pid, 'SIGSTOP');
+    first.end();
+    const early = await caller.answer();
+    expect(told(early)).toMatchObject(ENDED);
+    process.kill(ready.pid, 'SIGCONT');
+    const again = await caller.ask(first.wait.replace('?wait=true', ''));
+    expect(told(again)).toMatchObject(ENDED);
+    expect([...early.headers.keys()].sort()).toEqual([...again.headers.keys()].sort());
+    for (const name of ['content-type', 'cache-control', 'connection', 'keep-alive'])
+      expect(early.headers.get(name)).toBe(again.headers.get(name));
+  });
+
+  it.each(['SIGKILL', 'SIGTERM'] as const)(
+    '[SV22] is answered when the server has gone by %s, and told that the connection ends',
+    async (signal) => {
+      const callers = Array.from({ length: 20 }, connection);
+      const process = await held(connection());
+      for (const caller of callers) caller.write(process.wait);
+      await parked(callers.length);
+      const linked = openSockets();
+      server.child.kill(signal);
+      await server.ended;
+      // The keeper may be told of the process's end before it has seen that nobody reads on.
+      while (openSockets() >= linked) await keeper.health('*', {});
+      process.end();
+      for (const caller of callers) {
+        const answer = await caller.answer();
+        expect(told(answer)).toMatchObject(ENDED);
+        expect(answer.headers.get('connection')).toBe('close');
+      }
+    },
+  );
+
+  it('[SV22] is answered in the native dialect too, and let go when it leaves after the server has', async () => {
+    const process = await held(connection());
+    const wait = { waits: [{ id: process.id, for: [{ kind: 'exit' }] }] };
+    const callers = Array.from({ length: 4 }, connection);
+    for (const caller of callers) caller.write(asking('POST', '/v1/wait', wait));
+    await parked(callers.length);
+    server.child.kill('SIGKILL');
+    await server.ended;
+    const [staying, ...leaving] = callers;
+    for (const caller of leaving) caller.close();
+    await parked(1);
+    process.end();
+    const answer = await staying?.answer();
+    expect(told(answer ?? { body: '{}' })).toMatchObject({
+      timedOut: false,
+      met: [{ kind: 'exit', met: true }],
+    });
+  });
+
+  it('[SV22] gets the answers of one connection in the order of its requests, each once', async () => {
+    const caller = connection();
+    const [first, second] = [await held(caller), await held(caller)];
+    const listed = asking('GET', `${PREFIX}/list`);
+    caller.write(first.wait + second.wait + listed);
+    // The second is handled when the first has been answered.
+    await parked(1);
+    second.end();
+    first.end();
+    const answers = [await caller.answer(), await caller.answer(), await caller.answer()];
+    expect(answers.map(told)).toMatchObject([ENDED, ENDED, { total: 2 }]);
+    expect((await caller.ask(listed)).status).toBe(200);
+  });
+
+  it('[SV22] and leaves is let go: nothing of it stays in the keeper', async () => {
+    const starter = connection();
+    const process = await held(starter);
+    const before = keeperSockets();
+    const callers = Array.from({ length: 10 }, connection);
+    for (const caller of callers) caller.write(process.wait);
+    await parked(callers.length);
+    expect(keeperSockets()).toBeGreaterThanOrEqual(before + callers.length);
+    for (const caller of callers) caller.close();
+    await parked(0);
+    expect(keeperSockets()).toBeLessThanOrEqual(before);
+    process.end();
+  });
+
+  it('[SV22] gets all of an answer that its connection takes only in parts', async () => {
+    const starter = connection();
+    const process = await held(starter, "yes '<<<<<<<<<<<<<<<' | head -c 30000; echo said");
+    const caller = connect(ready.socket);
+    const parts: Buffer[] = [];
+    // Unread, the first answer fills most of what the kernel keeps for this connection.
+    caller.write(process.wait.replace('?wait=true', ''));
+    await once(caller, 'readable');
+    caller.write(process.wait + asking('GET', `${PREFIX}/list`));
+    await parked(1);
+    process.end();
+    await keeper.completions('*', { waitMs: 60_000 });
+    await new Promise<void>((resolve) => {
+      caller.on('data', (part: Buffer) => {
+        parts.push(part);
+        if (Buffer.concat(parts).toString().includes('"total":1')) resolve();
+      });
+    });
+    caller.destroy();
+    const [, ...bodies] = Buffer.concat(parts)
+      .toString()
+      .split(/HTTP\/1\.1 200 OK\r\n[^{]*/);
+    const [early, last, list, ...more] = bodies.map((body) => told({ body }));
+    expect(early).toMatchObject({ running: true });
+    expect(last).toMatchObject({ running: false, exit_code: 7, output: early?.['output'] });
+    expect(list).toMatchObject({ total: 1 });
+    expect(more).toEqual([]);
+  });
+});
+
+describe('a caller whose connection cannot be had', () => {
+  it.skipIf(process.getuid?.() !== 0)(
+    '[SV23] is answered by the server where the keeper cannot have its connection',
+    async () => {
+      server.child.kill('SIGTERM');
+      await server.ended;
+      // In a world of processes of its own the server's number means somebody else.
+      const world = ['--pid', '--fork', '--kill-child', '--mount-proc'];
+      const args = [...world, process.execPath, main, 'serve', '--json'];
+      const env = { ...process.env, ...place.env };
+      const elsewhere = spawn('unshare', args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+      const [line] = (await once(elsewhere.stdout, 'data')) as [Buffer];
+      ready = JSON.parse(line.toString()) as Ready;
+      const caller = connection();
+      const first = await held(caller);
+      caller.write(first.wait);
+      await parked(1);
+      first.end();
+      expect(told(await caller.answer())).toMatchObject(ENDED);
+      expect(told(await caller.ask(first.wait))).toMatchObject(ENDED);
+      const stopped = await place.run('shutdown');
+      expect(stopped.stderr).toContain('in another container');
+      expect(stopped.code).not.toBe(0);
+      elsewhere.kill('SIGKILL');
+      await once(elsewhere, 'close');
+    },
+  );
+});

@@ -1,0 +1,377 @@
+// Waited runs in every shell and program that somebody may have in front, however it came there. A shell that is not
+// installed is left out.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { HostApi } from '../../src/protocol/host-api.ts';
+import type { Params } from '../../src/protocol/operations.ts';
+import type { RunResult } from '../../src/protocol/run.ts';
+import { runOutput } from '../../src/terminals/run-output.ts';
+import {
+  inProcess,
+  onCleanup,
+  OWNER,
+  outputText,
+  temporaryFolder,
+  waitFor,
+} from '../support/hosts.ts';
+
+const LIMIT_MS = 60_000;
+const isRoot = process.getuid?.() === 0;
+
+function isThere(...programs: string[]): boolean {
+  return programs.every((name) => spawnSync('which', [name]).status === 0);
+}
+
+class Opened {
+  readonly api: HostApi;
+  readonly id: string;
+  readonly folder: string;
+
+  constructor(api: HostApi, id: string, folder: string) {
+    this.api = api;
+    this.id = id;
+    this.folder = folder;
+  }
+
+  run(command: string, more: Partial<Params<'run'>> = {}): Promise<RunResult> {
+    return this.api.run(OWNER, { id: this.id, command, timeoutMs: LIMIT_MS, ...more });
+  }
+
+  async type(text: string): Promise<void> {
+    await this.api.write(OWNER, { id: this.id, data: Buffer.from(text), as: 'text' });
+  }
+
+  /** What it printed itself; what cannot be told from a prompt says so. */
+  async printedBy(command: string): Promise<string> {
+    const result = await this.run(command);
+    const { output } = (await runOutput(this.api, OWNER, this.id, result)) ?? {};
+    return result.outputMixed ? `mixed: ${output}` : (output ?? 'unknown');
+  }
+
+  /** Completed, and with which status. */
+  async status(command: string): Promise<number | undefined | 'open'> {
+    const { completed, exitCode } = await this.run(command);
+    return completed ? exitCode : 'open';
+  }
+}
+
+async function open(line: string, cols = 100): Promise<Opened> {
+  const folder = temporaryFolder();
+  const api = await inProcess();
+  const { process: started } = await api.start(OWNER, {
+    argv: /'/.test(line)
+      ? [...line.slice(0, line.indexOf("'")).trim().split(' '), between(line)]
+      : line.split(' '),
+    streams: 'pty',
+    marks: true,
+    cwd: folder,
+    // fish writes into its home when it ends.
+    env: { HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, SHELL: '/bin/bash' },
+    size: { cols, rows: 30 },
+  });
+  const opened = new Opened(api, started.id, folder);
+  onCleanup(async () => {
+    await api.signal(OWNER, { id: started.id, signal: 'KILL' }).catch(() => undefined);
+    await api.wait(OWNER, { waits: [{ id: started.id, for: [{ kind: 'settled' }] }] });
+  });
+  return opened;
+}
+
+function between(line: string): string {
+  return line.slice(line.indexOf("'") + 1, line.lastIndexOf("'"));
+}
+
+/** What a slow shell, or one with another prompt each time, shows beside the output is told as such. */
+const OWN_OR_MIXED = /^(?:more\n)?said\n$|^mixed: [^]*said\n/;
+
+interface WayIn {
+  readonly start: string;
+  readonly needs?: string;
+  readonly type?: string;
+  readonly run?: string;
+  readonly noWait?: string;
+  readonly root?: true;
+}
+
+const started: WayIn[] = [
+  'bash|bash -i|/bin/bash|bash -l|bash --login|bash -il|bash --norc|bash --noprofile --norc',
+  'bash --norc -i|bash --rcfile /dev/null|bash --posix|bash -o vi|env bash|nice bash',
+  "bash -c 'exec bash'|bash -lc 'exec bash --norc'|env A=1 bash --norc|env -i bash",
+  'sh|sh -i|sh -l|dash|dash -i|zsh|zsh -f|zsh -l|fish|fish --no-config|fish -l',
+  'mksh|ksh|tcsh|busybox sh',
+]
+  .flatMap((line) => line.split('|'))
+  .map((start) => ({ start, needs: start.split(' ', 1)[0] ?? '' }));
+const users: WayIn[] = ['su', 'su -', 'su nobody -s /bin/bash', 'sudo -s'].map((start) => ({
+  start,
+  needs: start.split(' ')[0] ?? '',
+  root: true,
+}));
+const nested: WayIn[] = [
+  { start: 'script -q /dev/null', needs: 'script' },
+  ...['bash', 'bash --norc', 'sh', 'exec bash --norc'].map((type) => ({ start: 'bash', type })),
+  { start: 'bash', type: 'zsh -f', needs: 'zsh' },
+  { start: 'bash', type: 'exec zsh -f', needs: 'zsh' },
+  { start: 'bash', type: 'fish', needs: 'fish' },
+  { start: 'bash', type: 'tcsh', needs: 'tcsh' },
+  { start: 'bash', type: 'su', needs: 'su', root: true },
+  { start: 'bash', type: 'script -q /dev/null', needs: 'script' },
+  { start: 'bash', noWait: 'bash' },
+  { start: 'bash', noWait: 'script -q /dev/null', needs: 'script' },
+  { start: 'bash', run: 'bash' },
+  { start: 'bash', run: 'script -q /dev/null', needs: 'script' },
+  { start: 'bash', run: 'exec bash --norc' },
+  { start: 'bash --norc', run: 'bash' },
+  { start: 'bash --norc', run: 'fish', needs: 'fish' },
+  { start: 'sh -l', run: 'zsh -f', needs: 'zsh' },
+];
+
+function nameOf({ start, type, run, noWait }: WayIn): string {
+  const then = type ?? run ?? noWait;
+  const how = type ? 'typed' : run ? 'run' : 'run without a wait';
+  return then === undefined ? start : `${start}, in it "${then}" ${how}`;
+}
+
+function cannot({ needs, root }: WayIn): boolean {
+  return (needs !== undefined && !isThere(needs)) || (root === true && !isRoot);
+}
+
+describe('a waited run', () => {
+  for (const way of [...started, ...users, ...nested])
+    it.skipIf(cannot(way))(`[TM97] ends with its status in ${nameOf(way)}`, async () => {
+      const terminal = await open(way.start);
+      if (way.type !== undefined) await terminal.type(`${way.type}\r`);
+      if (way.noWait !== undefined) await terminal.run(way.noWait, { wait: false });
+      if (way.run !== undefined) {
+        const entered = await terminal.run(way.run);
+        expect(entered, '[TM98]').toMatchObject({ completed: true, entered: expect.any(String) });
+        expect(entered).not.toHaveProperty('exitCode');
+      }
+      expect(await terminal.status('true')).toBe(0);
+      expect(await terminal.status('sh -c "exit 42"')).toBe(42);
+      // What a slow shell or one with another prompt each time shows beside it is told as such.
+      expect(await terminal.printedBy('echo more; echo said'), '[TM132]').toMatch(OWN_OR_MIXED);
+      const text = await outputText(terminal.api, terminal.id);
+      expect(text).toContain('said');
+      expect(text).not.toMatch(/\x1b_hf|\x1b\]133;/); // oxlint-disable-line no-control-regex
+    });
+
+  it.each(['python3', 'node', 'cat'])(
+    '[TM13] in %s, which is no shell, is answered as unknown',
+    async (program) => {
+      if (!isThere(program)) return;
+      const terminal = await open(program);
+      expect(await terminal.run('1')).toMatchObject({
+        typed: true,
+        completed: false,
+        timedOut: false,
+        completion: 'unknown',
+      });
+    },
+  );
+
+  it.each(
+    ['bash --norc', 'zsh -f', 'fish --no-config', 'mksh', 'ksh', 'tcsh', 'busybox sh'].map(
+      (start) => ({ start, cols: 80 }),
+    ),
+  )('[TM44] leaves nothing of its sentinel in $start of $cols columns', async ({ start, cols }) => {
+    if (!isThere(start.split(' ', 1)[0] ?? '')) return;
+    const terminal = await open(start, cols);
+    expect(await terminal.printedBy('echo said'), '[TM132]').toMatch(OWN_OR_MIXED);
+    expect(await outputText(terminal.api, terminal.id)).not.toMatch(/printf|033|exit \$s/);
+  });
+
+  it('[TM100] is not typed while another program reads, and says which', async () => {
+    const terminal = await open('bash');
+    await terminal.status('true');
+    await terminal.type('echo be""gun; cat\r');
+    await waitFor(terminal.api, terminal.id, { kind: 'text', text: 'begun' });
+    const result = await terminal.run('echo never', { timeoutMs: 1000 });
+    expect(result).toMatchObject({ seq: 0, typed: false, completed: false, timedOut: true });
+    expect(['cat', 'bash']).toContain(result.busyWith);
+    await terminal.type('\x04');
+    expect(await terminal.status('true')).toBe(0);
+    expect(await outputText(terminal.api, terminal.id)).not.toContain('never');
+  });
+
+  it.skipIf(!isThere('tmux'))(
+    '[TM100] in tmux, which has terminals of its own, is not typed; behind it the next one works',
+    async () => {
+      const terminal = await open('bash');
+      expect(await terminal.status('true')).toBe(0);
+      const socket = join(terminal.folder, 'tmux');
+      const entered = terminal.run(`tmux -f /dev/null -S ${socket} new-session`, { run: 'tmux' });
+      await waitFor(terminal.api, terminal.id, { kind: 'text', text: '0:bash' });
+      const inside = await terminal.run('echo never', { timeoutMs: 1000 });
+      expect(inside).toMatchObject({ typed: false, completed: false, timedOut: true });
+      expect(inside.busyWith).toContain('tmux');
+      spawnSync('tmux', ['-S', socket, 'kill-server']);
+      expect(await entered).toMatchObject({ completed: true });
+      expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+    },
+  );
+
+  it.each(['bash', 'bash --norc'])(
+    '[TM99] leaves its input to the command, in %s',
+    async (start) => {
+      const terminal = await open(start);
+      const read = terminal.run('echo re""ady; read x; test "$x" = mine');
+      await terminal.api.wait(OWNER, {
+        waits: [{ id: terminal.id, for: [{ kind: 'text', text: 'ready' }] }],
+      });
+      await terminal.type('mine\r');
+      expect(await read).toMatchObject({ completed: true, exitCode: 0 });
+    },
+  );
+});
+
+interface Kind extends WayIn {
+  /** What it says to a "!" that means nothing. */
+  readonly bang?: 'refuses';
+  /** It keeps a wrong line in its editor. */
+  readonly keeps?: true;
+}
+
+const kinds: Kind[] = [
+  { start: 'bash' },
+  { start: 'sh' },
+  { start: 'zsh', needs: 'zsh' },
+  { start: 'fish', needs: 'fish', keeps: true },
+  { start: 'bash --norc', bang: 'refuses' },
+  { start: 'zsh -f', needs: 'zsh', bang: 'refuses' },
+  { start: 'fish --no-config', needs: 'fish', keeps: true },
+  { start: 'mksh', needs: 'mksh' },
+  { start: 'ksh', needs: 'ksh' },
+  { start: 'tcsh', needs: 'tcsh', bang: 'refuses' },
+  { start: 'busybox sh', needs: 'busybox' },
+  { start: 'su', needs: 'su', root: true, bang: 'refuses' },
+  { start: 'script -q /dev/null', needs: 'script', bang: 'refuses' },
+  { start: 'bash', type: 'bash --norc', bang: 'refuses' },
+];
+
+describe('every kind of shell', () => {
+  for (const kind of kinds)
+    it.skipIf(cannot(kind))(
+      `[TM97] ${nameOf(kind)}: status, late end, leftover, !, mistakes, end`,
+      async () => {
+        const terminal = await open(kind.start);
+        if (kind.type !== undefined) await terminal.type(`${kind.type}\r`);
+        expect(await terminal.status('sh -c "exit 7"')).toBe(7);
+
+        const fifo = join(terminal.folder, 'gate');
+        spawnSync('sh', ['-c', `mkfifo -m 666 ${fifo}`]);
+        const command = `echo be""gun; cat ${fifo}`;
+        const late = terminal.run(command, { run: 'late' });
+        // It has been typed and goes on: before that its time being over would take it back.
+        await waitFor(terminal.api, terminal.id, { kind: 'text', text: 'begun' });
+        expect(await terminal.run(command, { run: 'late', timeoutMs: 1 })).toMatchObject({
+          typed: true,
+          completed: false,
+          timedOut: true,
+        });
+        writeFileSync(fifo, 'opened\n');
+        const waited = { id: terminal.id, run: 'late', timeoutMs: LIMIT_MS };
+        for (const told of [await terminal.api.runWait(OWNER, waited), await late])
+          expect(told, '[TM5]').toMatchObject({ completed: true, exitCode: 0 });
+
+        await terminal.type('rm -rf /nowhere-at-all ');
+        const cleared = await terminal.run('sh -c "exit 5"');
+        expect(cleared, '[TM101]').toMatchObject({ completed: true, exitCode: 5, cleared: true });
+
+        const bang = await terminal.run('echo "Wow!amazing"');
+        expect(bang, '[TM102]').toMatchObject({ completed: true });
+        expect([bang.executed, bang.exitCode]).toEqual(
+          kind.bang === 'refuses' ? [false, bang.exitCode] : [undefined, 0],
+        );
+        expect(await terminal.status('sh -c "exit 6"')).toBe(6);
+
+        const wrong = await terminal.run('echo )');
+        if (kind.keeps)
+          expect(wrong, '[TM103]').toMatchObject({ completed: false, incomplete: true });
+        else expect(wrong, '[TM102]').toMatchObject({ completed: true });
+        expect(wrong.exitCode).not.toBe(0);
+        expect(await terminal.status('sh -c "exit 9"')).toBe(9);
+
+        const last = await terminal.run('exit');
+        expect(last, '[TM7]').toMatchObject(
+          kind.type === undefined ? { ended: true, completed: false } : { entered: 'bash' },
+        );
+      },
+    );
+});
+
+const habits: readonly (readonly [shell: string, ...commands: string[]])[] = [
+  ['bash', "PS1='new> '"],
+  ['bash', 'PS1='],
+  ['bash', 'PROMPT_COMMAND='],
+  ['bash', 'unset PROMPT_COMMAND'],
+  ['bash', "PROMPT_COMMAND='echo again'"],
+  ['bash', 'f() { PS1="f> "; }; PROMPT_COMMAND=f'],
+  ['bash', "unset PROMPT_COMMAND; PS1='bare> '"],
+  ['bash', "PS0='begins '"],
+  ['bash', "trap 'true' DEBUG"],
+  ['bash', 'set -u'],
+  ['bash', 'set -x'],
+  ['bash', 'set -o posix'],
+  ['bash', 'stty -echo'],
+  ['bash', 'clear'],
+  ['bash', 'set -H'],
+  ['bash', '(echo later) &'],
+  ['bash', 'echo x # comment'],
+  ['bash', 'cat <<END\nhere\nEND'],
+  ['bash', 'true;'],
+  ['bash', `echo ${'x'.repeat(8000)}`],
+  ['bash', Array.from({ length: 100 }, (_, line) => `echo ${line}`).join('\n')],
+  ['bash', 'echo a\tb'],
+  ['bash', 'echo äöü€😀'],
+  ['zsh', 'precmd_functions=()'],
+  ['zsh', 'precmd() { PS1="own> " }'],
+  ['zsh', "PS1='new> '"],
+  ['fish', 'function fish_prompt; echo -n "own> "; end'],
+  ['sh', "PS1='new> '"],
+];
+
+describe('habits', () => {
+  for (const [shell, command = ''] of habits)
+    it.skipIf(!isThere(shell))(
+      `[TM104] runs go on behind ${JSON.stringify(command.slice(0, 40))} in ${shell}`,
+      async () => {
+        const terminal = await open(shell);
+        expect(await terminal.status(command)).toBe(0);
+        expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+        expect(await terminal.status('true')).toBe(0);
+      },
+    );
+
+  it.each(['echo "open', 'echo a\\', 'echo a |'])(
+    '[TM103] %j is answered at once, and the next run works',
+    async (command) => {
+      const terminal = await open('bash');
+      expect(await terminal.run(command)).toMatchObject({ completed: false, incomplete: true });
+      expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+    },
+  );
+
+  it.each(['bash', 'sh', 'zsh'])(
+    '[TM120] in %s an open command is broken off again and again, however quick the next run is',
+    async (shell) => {
+      if (!isThere(shell)) return;
+      const terminal = await open(shell);
+      for (let turn = 0; turn < 10; turn += 1) {
+        expect(await terminal.run('echo "open')).toMatchObject({ incomplete: true });
+        expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+      }
+    },
+  );
+
+  it('[TM102] a "!" that bash was told to replace says that nothing was executed', async () => {
+    const terminal = await open('bash');
+    expect(await terminal.status('set -H')).toBe(0);
+    const refused = await terminal.run('echo "Wow!amazing"');
+    expect(refused).toMatchObject({ completed: true, executed: false });
+    expect(refused).not.toHaveProperty('exitCode');
+    expect(await terminal.run('echo )')).toMatchObject({ executed: false, exitCode: 2 });
+  });
+});
