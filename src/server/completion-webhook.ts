@@ -1,18 +1,18 @@
-// The completion webhook: one URL is told of every end, signed, until it says that it has it. What it has is acknowledged
-// in the host's completion feed, so a restart of the server forgets nothing; the same end may be told twice.
+// The completion webhook: posts every completion, signed, to one URL until it answers 2xx. Delivered ones are
+// acknowledged in the host's completion feed, so a restart forgets none; one may be delivered twice.
 
 import { createHmac } from 'node:crypto';
 import { Agent, request as httpRequest } from 'node:http';
 import { Agent as SecureAgent, request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
+import { isLoopback } from './http/listen.ts';
 import { EVERYONE, type Completion, type HostApi } from '../protocol/host-api.ts';
 import { chatOfOwner } from './coder/chat-scope.ts';
 
 export interface WebhookTarget {
   readonly url: string;
-  /** Plain HTTP to another machine, where everybody on the way can read it. */
+  /** Allows plain HTTP to another machine, where everyone on the way can read it. */
   readonly insecure?: boolean;
 }
 
@@ -25,15 +25,15 @@ interface WebhookOptions {
 }
 
 const SUBSCRIBER = 'webhook';
-const AT_ONCE = 100;
-const ANSWER_MS = 10_000;
+const PAGE_SIZE = 100;
+const RESPONSE_TIMEOUT_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
-/** As long as it takes: the host answers when there is something. */
+/** The host answers as soon as there is a completion. */
 const WAIT_MS = 24 * 60 * 60_000;
 
-/** had: acknowledged. refused: somebody is there and does not want it now. silent: nobody is there. */
-type Telling = 'had' | 'refused' | 'silent';
+/** refused: the receiver answered, but not with 2xx. unreachable: there was no answer. */
+type Delivery = 'delivered' | 'refused' | 'unreachable';
 
 export class CompletionWebhook {
   private readonly options: WebhookOptions;
@@ -41,8 +41,8 @@ export class CompletionWebhook {
   private readonly agent: Agent;
   private readonly ending = new AbortController();
   private running: Promise<void> | undefined;
-  /** Said once, and again after it worked in between. */
-  private complained = false;
+  /** A failure is reported once, and again after a delivery succeeded in between. */
+  private reported = false;
 
   constructor(options: WebhookOptions) {
     this.options = options;
@@ -63,62 +63,62 @@ export class CompletionWebhook {
 
   private async run(): Promise<void> {
     for (let pauseMs = 0; !this.ending.signal.aborted;) {
-      const well = await this.round();
-      pauseMs = well ? 0 : Math.min(Math.max(FIRST_PAUSE_MS, pauseMs * 2), LONGEST_PAUSE_MS);
-      if (!well) await this.pause(pauseMs);
+      const ok = await this.round();
+      pauseMs = ok ? 0 : Math.min(Math.max(FIRST_PAUSE_MS, pauseMs * 2), LONGEST_PAUSE_MS);
+      if (!ok) await this.pause(pauseMs);
     }
   }
 
-  /** Everything that is open, once, in order, a page at a time. Whether all of it was taken. */
+  /** Delivers all open completions once, in order, a page at a time. True if all were delivered. */
   private async round(): Promise<boolean> {
     const { signal } = this.ending;
-    let well = true;
+    let ok = true;
     try {
       for (let after = 0, waitMs = WAIT_MS; ; waitMs = 0) {
         const page = await this.page({ after, waitMs });
         for (const completion of page) {
-          const telling = await this.tell(completion);
-          if (telling === 'had') await this.acknowledge(completion);
-          else well = false;
-          // Where nobody answers, the next is not tried.
-          if (telling === 'silent') return false;
-          // One that is refused holds up nobody else's: behind it there is more.
+          const delivery = await this.deliver(completion);
+          if (delivery === 'delivered') await this.acknowledge(completion);
+          else ok = false;
+          // Without a receiver, the next one is not tried.
+          if (delivery === 'unreachable') return false;
+          // A refused completion does not hold up the ones behind it.
           after = completion.number;
         }
-        if (page.length < AT_ONCE) return well;
+        if (page.length < PAGE_SIZE) return ok;
       }
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error;
-      if (!signal.aborted) this.complain(error.message);
+      if (!signal.aborted) this.reportOnce(error.message);
       return false;
     }
   }
 
   private async page(from: { after: number; waitMs: number }): Promise<readonly Completion[]> {
     const { host } = this.options;
-    const params = { subscriber: SUBSCRIBER, limit: AT_ONCE, ...from };
+    const params = { subscriber: SUBSCRIBER, limit: PAGE_SIZE, ...from };
     return (await host.completions(EVERYONE, params, this.ending.signal)).completions;
   }
 
   private async acknowledge({ number }: Completion): Promise<void> {
     const { host } = this.options;
     await host.acknowledge(EVERYONE, { subscriber: SUBSCRIBER, numbers: [number] });
-    this.complained = false;
+    this.reported = false;
   }
 
-  private async tell(completion: Completion): Promise<Telling> {
+  private async deliver(completion: Completion): Promise<Delivery> {
     try {
-      const status = await this.post(JSON.stringify(noticeOf(completion)), completion.number);
-      if (status >= 200 && status < 300) return 'had';
-      this.complain(`it answered ${status}`);
+      const status = await this.post(JSON.stringify(toNotice(completion)), completion.number);
+      if (status >= 200 && status < 300) return 'delivered';
+      this.reportOnce(`it answered ${status}`);
       return 'refused';
     } catch (error) {
-      if (!this.ending.signal.aborted) this.complain((error as Error).message);
-      return 'silent';
+      if (!this.ending.signal.aborted) this.reportOnce((error as Error).message);
+      return 'unreachable';
     }
   }
 
-  /** Redirects are not followed: what they lead to was chosen by nobody here. */
+  /** Redirects are not followed: nobody here chose their target. */
   private post(text: string, number: number): Promise<number> {
     const { clock, secret } = this.options;
     const body = Buffer.from(text);
@@ -131,7 +131,7 @@ export class CompletionWebhook {
       'Holdfast-Delivery': String(number),
       'Holdfast-Signature': `t=${at},v1=${signature}`,
     };
-    const limit = AbortSignal.timeout(ANSWER_MS);
+    const limit = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
     const signal = AbortSignal.any([limit, this.ending.signal]);
     const send = this.url.protocol === 'https:' ? httpsRequest : httpRequest;
     return new Promise((resolve, reject) => {
@@ -146,10 +146,10 @@ export class CompletionWebhook {
     });
   }
 
-  private complain(reason: string): void {
-    if (this.complained) return;
-    this.complained = true;
-    this.options.report(`the completion webhook does not take what it is told: ${reason}.`);
+  private reportOnce(reason: string): void {
+    if (this.reported) return;
+    this.reported = true;
+    this.options.report(`the completion webhook failed and will be retried: ${reason}.`);
   }
 
   private pause(ms: number): Promise<void> {
@@ -167,15 +167,15 @@ export class CompletionWebhook {
   }
 }
 
-/** Without what it printed: who wants that has a token to ask for it. */
-function noticeOf(completion: Completion): Record<string, unknown> {
-  const { lastLines: _printed, ...told } = completion;
+/** Without the output: a receiver that wants it has a token to read it. */
+function toNotice(completion: Completion): Record<string, unknown> {
+  const { lastLines: _printed, ...notice } = completion;
   const { labels = {}, owner } = completion;
   const chat = chatOfOwner(owner);
   const { ancestors = '', workdir } = labels;
   return {
     type: 'completion',
-    ...told,
+    ...notice,
     ...(chat !== undefined && {
       chat: { id: chat, ancestors: ancestors.split(' ').filter((each) => each !== '') },
     }),
@@ -192,12 +192,11 @@ function checkedUrl({ url, insecure = false }: WebhookTarget): URL {
     throw wrong('must begin with https:// or http://');
   if (parsed.username !== '' || parsed.password !== '')
     throw wrong('must not carry a password: every local user can read arguments');
-  if (parsed.protocol === 'http:' && !insecure && !isNear(parsed.hostname))
+  if (
+    parsed.protocol === 'http:' &&
+    !insecure &&
+    !isLoopback(parsed.hostname.replace(/^\[|\]$/g, ''))
+  )
     throw wrong('is on another machine: use https://, or allow plain HTTP explicitly');
   return parsed;
-}
-
-function isNear(hostname: string): boolean {
-  const bare = hostname.replace(/^\[|\]$/g, '');
-  return bare === 'localhost' || bare === '::1' || (isIP(bare) === 4 && bare.startsWith('127.'));
 }

@@ -1,4 +1,4 @@
-// Every route of the server: the one place where the dialects meet. They share a host, a clock and the rate of starts.
+// All routes of the server. The dialects share a host, a clock and the start rate.
 
 import type { Clock } from '../base/clock.ts';
 import { coderRoutes } from './coder/routes.ts';
@@ -23,7 +23,7 @@ export interface DialectOptions {
   readonly defaultDirectory?: string | undefined;
   readonly heartbeatMs?: number | undefined;
   readonly startRate?: StartRateOptions | undefined;
-  /** Whether a scoped token is still good. */
+  /** Whether a scoped token is neither revoked nor expired. */
   readonly isValid?: (tokenId: string) => boolean;
   /** How long a codex session outlives its connection. */
   readonly detachMs?: number | undefined;
@@ -31,8 +31,8 @@ export interface DialectOptions {
 
 export interface Dialects {
   readonly routes: Route[];
-  /** To be called before the doors are closed. */
-  leave(): void;
+  /** To be called before the doors are closed: waits at the keeper stay there. */
+  beginClosing(): void;
   close(): Promise<void>;
 }
 
@@ -86,5 +86,5 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
     await mcp.close();
     await terminals.close();
   };
-  return { routes, leave: () => handover.leave(), close };
+  return { routes, beginClosing: () => handover.beginClosing(), close };
 }

@@ -1,5 +1,4 @@
-// The SDK's operations on a host that lives in this program, terminals with their screens included: for `embed()` and
-// `mcp --embed`.
+// The SDK's operations on a host in this process, terminals and screens included: for `embed()` and `mcp --embed`.
 
 import { homedir } from 'node:os';
 import { systemClock } from '../base/clock.ts';
@@ -11,7 +10,7 @@ import { inProcessApi } from '../terminals/in-process-api.ts';
 import { Terminals } from '../terminals/terminals.ts';
 
 export interface EmbeddedOptions {
-  /** Where journals are kept; no other host may use it at the same time. */
+  /** The folder of the journals; no other host may use it at the same time. */
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;

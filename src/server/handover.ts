@@ -1,5 +1,5 @@
-// Handing a caller who waits over to the keeper, which answers on the caller's connection itself: sooner, and also when
-// this server has been killed or replaced in the meantime. Where that cannot be done the caller stays with the server.
+// Hands a waiting client over to the keeper, which answers on the client's connection itself: sooner, and even if this
+// server has been killed or replaced meanwhile. If that is impossible, the server answers.
 
 import { fstatSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -15,8 +15,8 @@ import { IDLE_MS } from './http/door.ts';
 import type { Exchange } from './http/router.ts';
 import type { ReconnectingHost } from './reconnecting-host.ts';
 
-/** Each is an open descriptor of the keeper's; a crowd waits here, and shares one question. */
-const MOST_AT_ONCE = 256;
+/** Each takes a descriptor of the keeper. More clients wait here and share one request. */
+const MAX_HANDED_OVER = 256;
 const LINES = Object.entries(JSON_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
 /** As Node would write it. */
 const HEAD = `HTTP/1.1 200 OK\r\n${LINES.join('')}`;
@@ -25,23 +25,23 @@ const KEPT = `Connection: keep-alive\r\nKeep-Alive: timeout=${IDLE_MS / 1000}\r\
 export class Handover {
   private readonly host: ReconnectingHost;
   private underWay = 0;
-  private leaving = false;
+  private closing = false;
   private allowed: KeeperLink | undefined;
-  /** It may not have our descriptors. */
+  /** The keeper that was not permitted to take our descriptors. */
   private refusedBy: KeeperLink | undefined;
 
   constructor(host: ReconnectingHost) {
     this.host = host;
   }
 
-  /** From now on connections end because this server does: whoever waits at the keeper stays there. */
-  leave(): void {
-    this.leaving = true;
+  /** From now on connections close because this server ends: waits at the keeper stay there. */
+  beginClosing(): void {
+    this.closing = true;
   }
 
-  /** True when the keeper has answered; false when this server has to. Throws what the operation does. */
-  async answered(exchange: Exchange, owner: Owner, waitedFor: WaitedFor): Promise<boolean> {
-    if (this.underWay >= MOST_AT_ONCE) return false;
+  /** True if the keeper has answered; false if this server must. Throws what the operation throws. */
+  async tryAnswer(exchange: Exchange, owner: Owner, waitedFor: WaitedFor): Promise<boolean> {
+    if (this.underWay >= MAX_HANDED_OVER) return false;
     const link = await this.host.link();
     const to = connectionOf(exchange);
     if (!to || !link.deliver || link === this.refusedBy) return false;
@@ -49,7 +49,7 @@ export class Handover {
     this.underWay += 1;
     try {
       const delivery = { ...waitedFor, to, head: headOf(exchange.response), kept: KEPT };
-      await link.deliver(owner, delivery, this.unlessLeaving(exchange));
+      await link.deliver(owner, delivery, this.abortUnlessClosing(exchange));
     } catch (error) {
       return this.failed(error, exchange, link);
     } finally {
@@ -65,10 +65,10 @@ export class Handover {
     loadPosix()?.allowTaking(link.keeper.pid);
   }
 
-  private unlessLeaving({ gone }: Exchange): AbortSignal {
+  private abortUnlessClosing({ gone }: Exchange): AbortSignal {
     const cancellation = new Cancellation();
     gone.addEventListener('abort', () => {
-      if (!this.leaving) cancellation.abort();
+      if (!this.closing) cancellation.abort();
     });
     return cancellation.signal;
   }
@@ -80,19 +80,19 @@ export class Handover {
       return false;
     }
     if (error.code !== 'keeper_lost') throw error;
-    // It may have answered before it was lost, and nobody may be answered twice.
+    // The keeper may have answered before it was lost, and a client must not be answered twice.
     request.socket.destroy();
     return true;
   }
 }
 
-/** With what was set for this answer: a page of an allowed origin may read it. */
+/** Includes the CORS headers of this answer, so that a page of an allowed origin can read it. */
 function headOf(response: ServerResponse): string {
   const own = Object.entries(response.getHeaders());
   return HEAD + own.map(([name, value]) => `${name}: ${String(value)}\r\n`).join('');
 }
 
-/** Undefined when another answer has to be sent before, or when this is to be the last one of the connection. */
+/** Undefined if another answer must be sent first, or if the connection ends after this one. */
 function connectionOf({ request, response }: Exchange): Place | undefined {
   const { socket } = request;
   const { fd = -1 } =
@@ -102,7 +102,7 @@ function connectionOf({ request, response }: Exchange): Place | undefined {
   return { pid: process.pid, fd, inode: fstatSync(fd).ino };
 }
 
-/** Node does what it does behind an answer, the next request of this connection included, and writes nothing. */
+/** Lets Node finish this response, and read the next request, without writing anything. */
 function finish(response: ServerResponse): void {
   const { socket } = response;
   if (!socket || response.destroyed) return;

@@ -1,18 +1,17 @@
-// What the server needs only for some callers is loaded soon after its start: not before, because starting would take
-// longer; not in the middle of a first request, which it would hold up; and not when a new version may have taken the
-// place of the files.
+// Modules that only some clients need. They are loaded soon after the start: loading them before would delay the start,
+// loading them on the first request would delay that, and loading them later might find the files of a new version.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import { lazyScreens } from '../terminals/lazy-screens.ts';
 import { loadMcpLibrary } from '../tools/mcp/server.ts';
 
-/** Most often before the first client. */
-const LOAD_MS = 1000;
+/** Usually before the first client. */
+const LOAD_DELAY_MS = 1000;
 
 /**
- * The only way to them. An import that stands in another file is looked for on the disk anew, and not found when the files
- * have gone, although the module has been loaded.
+ * The only way to load them. An import in another file is resolved on disk again and fails if the files are gone,
+ * although the module has been loaded.
  */
 export const lazyModules = {
   mcp: loadMcpLibrary,
@@ -21,9 +20,9 @@ export const lazyModules = {
   ...lazyScreens,
 } as const;
 
-/** Answers how to give it up. */
-export function loadLater(clock: Clock, report: (message: string) => void): () => void {
-  return clock.after(LOAD_MS, () => {
+/** Returns a function that cancels the loading. */
+export function scheduleLoading(clock: Clock, report: (message: string) => void): () => void {
+  return clock.after(LOAD_DELAY_MS, () => {
     loadAll().catch((error: unknown) => report(`a part cannot be loaded: ${String(error)}`));
   });
 }

@@ -1,5 +1,5 @@
-// Metrics: what the server has answered since it started, and how its host is, as Prometheus reads it. Labels come from
-// our own tables only, so that no request can make a new series.
+// Metrics in the format of Prometheus: what the server has answered since it started, and the health of its host.
+// Labels come from our own tables only, so that no request can create a new series.
 
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { Health } from '../protocol/host-api.ts';
@@ -14,14 +14,14 @@ export class Metrics {
     this.underWay += 1;
   }
 
-  /** One request that had begun is over. */
+  /** A request that began has ended. */
   answered(status: number, route?: string, refusal?: ErrorCode): void {
     this.underWay -= 1;
     this.count(status, route);
     if (refusal) this.refusals.set(refusal, (this.refusals.get(refusal) ?? 0) + 1);
   }
 
-  /** Without a route it was refused before a handler saw it. */
+  /** "none": refused before a handler was called. */
   count(status: number, route = 'none'): void {
     let counts = this.requests.get(route);
     if (!counts) this.requests.set(route, (counts = new Map()));
@@ -67,7 +67,7 @@ function gauge(name: string, help: string, value: number, labels = {}): string {
   return `${head(name, help, 'gauge')}\nholdfast_${name}${suffix} ${value}`;
 }
 
-/** Labels, and what is counted under them. */
+/** Labels and their count. */
 type Sample = readonly [string, number];
 
 function counter(name: string, help: string, samples: readonly Sample[]): string[] {

@@ -1,4 +1,4 @@
-// GET /readyz: an empty answer for whoever asks, without a token and without the keeper. It shows that the server is alive.
+// GET /readyz: an empty answer, without a token and without the keeper. It shows that the server is alive.
 
 import type { Route } from './http/router.ts';
 

@@ -1,5 +1,5 @@
-// A host that is always there: the link to the keeper, made anew when it is lost. What can be asked twice without harm
-// is asked again; what cannot is answered with `keeper_lost`, and the caller decides.
+// A host over a link to the keeper that reconnects when the link is lost. Operations that are safe to repeat are
+// retried; the others fail with `keeper_lost`, and the caller decides.
 
 import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
@@ -8,15 +8,15 @@ import { useFastLibraries } from '../system/fast-libraries.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 
 export type ReconnectingHost = HostApi & {
-  /** The link as it is now, connected if need be. */
+  /** The current link, connected if necessary. */
   link(): Promise<KeeperLink>;
 };
 
-export function steadyHost(connect: () => Promise<KeeperLink>): ReconnectingHost {
-  // Large pages are read from the keeper's files and checked; output leaves as base64.
+export function reconnectingHost(connect: () => Promise<KeeperLink>): ReconnectingHost {
+  // For checksums of large pages that are read from the keeper's files, and for base64.
   useFastLibraries();
   let current: Promise<KeeperLink> | undefined;
-  /** The link while it is there: asked at once, without waiting for a promise. */
+  /** The link while it is connected, so that a call need not wait for a promise. */
   let linked: KeeperLink | undefined;
   let closed = false;
   const link = (): Promise<KeeperLink> => {
@@ -56,7 +56,7 @@ export function steadyHost(connect: () => Promise<KeeperLink>): ReconnectingHost
           !repeatable(name, params)
         )
           throw error;
-        // A link that is being torn down refuses before it has ended: until then it would only be asked again.
+        // A link that is being torn down refuses before it has ended: a retry before that would be refused too.
         await asked?.ended;
         return link().then(ask);
       }
@@ -75,7 +75,7 @@ export function steadyHost(connect: () => Promise<KeeperLink>): ReconnectingHost
   };
 }
 
-/** Asking twice is the same as asking once. */
+/** Whether repeating the call has the same effect as making it once. */
 function repeatable(name: OperationName, params: unknown): boolean {
   const given = params as { key?: unknown; id?: unknown; writeId?: unknown; run?: unknown };
   if (name === 'start') return given.key !== undefined || given.id !== undefined;

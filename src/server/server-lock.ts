@@ -1,4 +1,4 @@
-// The lock of a home's server: one at a time has the socket in the home. Whoever cannot get it can read in it who has it.
+// The lock of a home's server: one server at a time has the socket in the home. The lock file says which.
 
 import { join } from 'node:path';
 import { readEntry } from '../system/proc-table.ts';
@@ -11,28 +11,28 @@ import {
   type LockNote,
 } from '../keeper/home-lock.ts';
 
-/** What the server that takes another's place needs of it. */
+/** What a successor needs to know of a server. */
 export interface LastServer {
   readonly url: string;
-  /** Options with which it was started. */
+  /** The options it was started with. */
   readonly again: readonly string[];
 }
 
 export interface ServerNote extends LockNote, LastServer {
-  /** A server that does not serve yet; beside it stands what is kept of the one that died. */
+  /** A server that is still starting. `url` and `again` then belong to the one that died. */
   readonly starting?: LockNote;
 }
 
 export interface ServerLock {
   readonly lock: HomeLock<ServerNote>;
-  /** The server that had the home before and died; undefined when it ended as it was told to. */
+  /** The server that had the home before and died; undefined if it was shut down. */
   readonly last: LastServer | undefined;
 }
 
-/** What is known of a server that died stays in the lock until another one serves: a start that fails loses nothing. */
+/** The lock file keeps the note of a server that died until another one serves, so a failed start loses nothing. */
 export function takeServerLock(folder: string): ServerLock {
   let last: LastServer | undefined;
-  const lock = takeLock<ServerNote>(lockPath(folder), (note) => (last = servedBy(note)));
+  const lock = takeLock<ServerNote>(lockPath(folder), (note) => (last = serverOf(note)));
   if (lock) {
     const { pid } = process;
     lock.forget({ ...last, starting: { pid, startTicks: readEntry(pid)?.startTicks ?? 0 } });
@@ -46,25 +46,25 @@ export function takeServerLock(folder: string): ServerLock {
   });
 }
 
-/** The server that has the home's socket now; undefined when none has, or when it is only just starting. */
+/** The server that has the home's socket now; undefined if there is none, or if it is still starting. */
 export function runningServer(folder: string): ServerNote | undefined {
   const holder = lockHolder<ServerNote>(lockPath(folder));
   return holder === 'unknown' ? undefined : holder;
 }
 
-/** As `runningServer`, or the one that is only just starting. */
+/** Like `runningServer`, but includes one that is still starting. */
 export function presentServer(folder: string): LockNote | undefined {
   const holder = lockHolder<ServerNote>(lockPath(folder));
   return holder === 'unknown' ? readNote<ServerNote>(lockPath(folder))?.starting : holder;
 }
 
-/** The server that died without having been told to end; also one that still runs. */
+/** The server that died without a shutdown, or that still runs. */
 export function lastServer(folder: string): LastServer | undefined {
   const note = readNote<ServerNote>(lockPath(folder));
-  return note && servedBy(note);
+  return note && serverOf(note);
 }
 
-function servedBy({ url, again }: Partial<LastServer>): LastServer | undefined {
+function serverOf({ url, again }: Partial<LastServer>): LastServer | undefined {
   return url === undefined || again === undefined ? undefined : { url, again };
 }
 

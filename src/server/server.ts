@@ -16,7 +16,7 @@ import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
 import { openDialects } from './dialects.ts';
 import { createDoor, type DoorOptions } from './http/door.ts';
 import type { GatePolicy } from './http/gate.ts';
-import { loadLater } from './lazy-modules.ts';
+import { scheduleLoading } from './lazy-modules.ts';
 import {
   bracketed,
   closeDoor,
@@ -29,51 +29,51 @@ import { Metrics } from './metrics.ts';
 import { Router } from './http/router.ts';
 import { takeServerLock, type LastServer } from './server-lock.ts';
 import type { StartRateOptions } from './start-rate.ts';
-import { steadyHost, type ReconnectingHost } from './reconnecting-host.ts';
+import { reconnectingHost, type ReconnectingHost } from './reconnecting-host.ts';
 import { secretIn, Tokens } from './http/tokens.ts';
 import type { AccessEntry } from './http/request-context.ts';
 
 export interface ServerOptions {
   readonly home: string;
-  /** What the keeper inherits if this server has to start it. */
+  /** The environment of a keeper that this server has to start. */
   readonly env: NodeJS.ProcessEnv;
   /** 0: any free port. */
   readonly port?: number;
-  /** Another port will do when that one is in use. */
+  /** If the port is in use, take a free one. */
   readonly anyPort?: boolean;
   readonly address?: string;
-  /** A path; or "none". By default in the home. */
+  /** A path, or "none". By default it lies in the home. */
   readonly socket?: string;
   readonly clock?: Clock;
   readonly report?: (message: string) => void;
-  /** Told of every request when it is over: an access log. */
+  /** The access log: called once for each request, when it has ended. */
   readonly access?: (entry: AccessEntry) => void;
   readonly keeperArgs?: readonly string[];
-  /** Where coder's commands run that name no directory. */
+  /** The working directory of coder's commands that name none. */
   readonly defaultDirectory?: string;
-  /** No token is asked for. Loopback only; said loudly by whoever sets it. */
+  /** Needs no token. Loopback only; the caller prints a warning. */
   readonly openToAll?: boolean;
-  /** Bind to an address that others can reach, without TLS of our own: somebody in front has to bring it. */
+  /** Bind to an address that others can reach. The server has no TLS of its own: a proxy in front must provide it. */
   readonly allowRemote?: boolean;
-  /** Further names under which a proxy in front addresses this server, as they stand in Host. */
+  /** Further accepted values of the Host header, for a proxy in front. */
   readonly allowHosts?: readonly string[];
-  /** Told of every end, until it says that it has it. */
+  /** Gets every completion, until it answers 2xx. */
   readonly webhook?: WebhookTarget;
-  /** What a restart of this server has to be given again. */
+  /** The options that a restart of this server must repeat. */
   readonly again?: readonly string[];
-  /** The options of a server that died here, from what it was given; those are taken instead of these. */
+  /** Turns the options of a server that died here into options for this one, which replace all others. */
   readonly resume?: (again: readonly string[]) => ServerOptions;
-  /** Origins of pages that may ask, each as a browser sends it; by default none. */
+  /** Accepted values of the Origin header; by default none. */
   readonly origins?: readonly string[];
-  /** Told to end: no keeper is started from then on. */
+  /** Aborts when the server is asked to end: no keeper is started after that. */
   readonly signal?: AbortSignal | undefined;
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
-  /** How much is kept for clients that do not read, and how long. */
+  /** Limits on large answers that clients do not read. */
   readonly answers?: Partial<AnswerLimits>;
   /** How long a codex session outlives its connection. */
   readonly detachMs?: number;
-  /** How often a follower that gets nothing is told that the server is there. */
+  /** How often a stream without events gets a heartbeat. */
   readonly heartbeatMs?: number;
 }
 
@@ -86,9 +86,9 @@ export interface RunningServer {
   readonly version: string;
   readonly openToAll: boolean;
   readonly host: ReconnectingHost;
-  /** What it answers to: "GET /a/:id". */
+  /** "GET /a/:id" */
   readonly routes: readonly string[];
-  /** Ends the server alone: the keeper and its processes go on. */
+  /** Ends only the server: the keeper and its processes continue. */
   close(): Promise<void>;
 }
 
@@ -99,35 +99,35 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   refuseUnsafeBind(options);
   const home = openHome(options.home);
   const socket = socketPath(options.socket, home);
-  const held = new Held();
+  const releases = new ReleaseStack();
   try {
     const ours = socket === home.serverSocket;
     const { lock, last } = ours ? takeServerLock(home.folder) : {};
-    let told = false;
-    held.add(() => {
-      // The options of one that was told to end, end with it.
-      if (told) lock?.forget();
+    let closed = false;
+    releases.add(() => {
+      // The options of a server that was shut down are not used again.
+      if (closed) lock?.forget();
       lock?.release();
     });
-    const taken = last && options.resume ? resumed(last, options.resume) : options;
+    const taken = last && options.resume ? resumeOptions(last, options.resume) : options;
     const { signal } = options;
-    const server = await open({ ...taken, signal }, { home, socket, held });
+    const server = await open({ ...taken, signal }, { home, socket, releases });
     const { pid } = process;
     const startTicks = readEntry(pid)?.startTicks ?? 0;
     lock?.note({ pid, startTicks, url: server.url, again: taken.again ?? [] });
     const close = (): Promise<void> => {
-      told = true;
+      closed = true;
       return server.close();
     };
     return { ...server, close };
   } catch (error) {
-    await held.release();
+    await releases.release();
     throw error;
   }
 }
 
-/** As the server that died here was started, on its port where that is free. */
-function resumed(
+/** The options of the server that died here, on its port if that is free. */
+function resumeOptions(
   { url, again }: LastServer,
   resume: (again: readonly string[]) => ServerOptions,
 ): ServerOptions {
@@ -145,8 +145,8 @@ function resumed(
   }
 }
 
-/** What a server holds, given back in the opposite order. */
-class Held {
+/** Releases what a server has taken, in reverse order. */
+class ReleaseStack {
   private readonly releases: (() => Promise<void> | void)[] = [];
 
   add(release: () => Promise<void> | void): void {
@@ -158,27 +158,29 @@ class Held {
   }
 }
 
-interface Place {
+interface ServerContext {
   readonly home: Home;
   readonly socket: string | undefined;
-  readonly held: Held;
+  readonly releases: ReleaseStack;
 }
 
-async function open(options: ServerOptions, place: Place): Promise<RunningServer> {
-  const { home, socket, held } = place;
+async function open(options: ServerOptions, context: ServerContext): Promise<RunningServer> {
+  const { home, socket, releases } = context;
   const { address = DEFAULT_ADDRESS } = options;
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock);
   const { env, keeperArgs = [], signal } = options;
-  const host = steadyHost(() => connectKeeper({ home: home.folder, env, keeperArgs, signal }));
-  held.add(() => host.close());
+  const host = reconnectingHost(() =>
+    connectKeeper({ home: home.folder, env, keeperArgs, signal }),
+  );
+  releases.add(() => host.close());
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
   const parts = { host, clock, metrics, report, home: home.folder, maxBodyBytes: MAX_BODY_BYTES };
   const isValid = (tokenId: string): boolean => tokens.isValid(tokenId);
   const dialects = await openDialects({ ...options, ...parts, isValid });
-  held.add(() => dialects.close());
+  releases.add(() => dialects.close());
   const router = new Router(dialects.routes);
   const hosts = new Set(options.allowHosts?.map(checkedHost));
   const policy: GatePolicy = {
@@ -194,10 +196,10 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     report,
     metrics,
     access: options.access,
-    room: new UnreadAnswers(options.answers),
+    unread: new UnreadAnswers(options.answers),
   };
   const tcp = createDoor({ ...door, kind: 'tcp' });
-  held.add(() => closeDoor(tcp));
+  releases.add(() => closeDoor(tcp));
   const port = await listenTcp(tcp, options.port ?? 0, address).catch((error: unknown) => {
     if (!options.anyPort || !(error instanceof HoldfastError)) throw error;
     if (error.code !== 'port_in_use') throw error;
@@ -206,10 +208,10 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
   });
   for (const name of hostNames(address))
     hosts.add(isLoopback(name.replace(/^\[|\]$/g, '')) ? `${name}:*` : `${name}:${port}`);
-  await openSocket(door, place);
-  openWebhook(options, place, { host, clock, report });
-  held.add(() => dialects.leave());
-  held.add(loadLater(systemClock, report));
+  await openSocket(door, context);
+  openWebhook(options, context, { host, clock, report });
+  releases.add(() => dialects.beginClosing());
+  releases.add(scheduleLoading(systemClock, report));
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
@@ -220,32 +222,32 @@ async function open(options: ServerOptions, place: Place): Promise<RunningServer
     openToAll: options.openToAll ?? false,
     host,
     routes: router.routes,
-    close: () => held.release(),
+    close: () => releases.release(),
   };
 }
 
 async function openSocket(
   door: Omit<DoorOptions, 'kind'>,
-  { home, socket, held }: Place,
+  { home, socket, releases }: ServerContext,
 ): Promise<void> {
   if (socket === undefined) return;
   const isPrivate = [home.folder, dirname(home.serverSocket)].includes(dirname(socket));
   const unix = createDoor({ ...door, kind: isPrivate ? 'private' : 'socket' });
   await listenUnix(unix, socket);
-  held.add(() => rmSync(socket, { force: true }));
-  held.add(() => closeDoor(unix));
+  releases.add(() => rmSync(socket, { force: true }));
+  releases.add(() => closeDoor(unix));
 }
 
 function openWebhook(
   { webhook }: ServerOptions,
-  { home, held }: Place,
+  { home, releases }: ServerContext,
   parts: { readonly host: HostApi; readonly clock: Clock; readonly report: (text: string) => void },
 ): void {
   if (!webhook) return;
   const secret = secretIn(join(home.folder, 'webhook.key'));
-  const teller = new CompletionWebhook({ ...parts, target: webhook, secret });
-  held.add(() => teller.close());
-  teller.open();
+  const webhookClient = new CompletionWebhook({ ...parts, target: webhook, secret });
+  releases.add(() => webhookClient.close());
+  webhookClient.open();
 }
 
 function refuseUnsafeBind({
@@ -268,7 +270,9 @@ function refuseUnsafeBind({
   }
 }
 
-/** A name without a port, with one, or with any (`:*`). No pattern of names: that would let other names in. */
+/**
+ * A name without a port, with one, or with any (`:*`). Wildcards in names are refused: they would accept foreign names.
+ */
 function checkedHost(host: string): string {
   if (/^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:\d{1,5}|:\*)?$/.test(host)) return host;
   throw new HoldfastError('invalid_input', `"${host}" is not a host name in lower case.`, {

@@ -1,9 +1,9 @@
-// Shared waits: callers who wait for the same thing wait together. The host is asked once, the answer is written once, and
-// each still leaves when it likes or when its own time is over.
+// Clients that wait for the same thing share one request to the host and one answer. Each still leaves by its own
+// timeout or when it disconnects.
 
 import type { Clock } from '../base/clock.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
-import { HoldfastError } from '../protocol/errors.ts';
+import { clientGone } from './http/paced-write.ts';
 
 interface Wait<T> {
   answered: boolean;
@@ -29,13 +29,13 @@ export class SharedWaits<T> {
     this.clock = clock;
   }
 
-  /** What `ask` answers to whoever came first with this key; undefined when this caller's time is over before. */
+  /** The answer to the first caller's `ask` with this key; undefined if this caller's timeout passes first. */
   join(
     key: string,
     { timeoutMs, gone }: Patience,
     ask: (gone: AbortSignal) => Promise<T>,
   ): Promise<T | undefined> {
-    if (gone.aborted) return Promise.reject(GONE);
+    if (gone.aborted) return Promise.reject(clientGone());
     return new Promise((resolve, reject) => {
       const wait = this.waits.get(key) ?? this.begin(key, ask);
       const over = (settle: () => void): void => {
@@ -45,7 +45,7 @@ export class SharedWaits<T> {
         if (wait.callers.size === 0) this.end(key, wait);
         settle();
       };
-      const left = (): void => over(() => reject(GONE));
+      const left = (): void => over(() => reject(clientGone()));
       const cancel = this.clock.after(timeoutMs, () => over(() => resolve(undefined)));
       const caller: Caller<T> = {
         resolve: (value) => over(() => resolve(value)),
@@ -77,7 +77,7 @@ export class SharedWaits<T> {
     this.forget(key, wait);
   }
 
-  /** Nobody waits any more. */
+  /** The last caller has left. */
   private end(key: string, wait: Wait<T>): void {
     this.forget(key, wait);
     if (!wait.answered) wait.leave.abort();
@@ -87,5 +87,3 @@ export class SharedWaits<T> {
     if (this.waits.get(key) === wait) this.waits.delete(key);
   }
 }
-
-const GONE = new HoldfastError('aborted', 'The client has gone.');

@@ -1,5 +1,5 @@
-// The rate of starts: each token has a bucket from which starts take and which time fills again. A start that comes too soon
-// waits for its turn; one that would wait too long is refused and told when to come back.
+// Limits how fast each token starts processes, by a token bucket. A start that comes too soon waits for its turn; one
+// that would wait too long is refused with the time after which to retry.
 
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
@@ -7,11 +7,11 @@ import type { Caller } from './http/gate.ts';
 
 export interface StartRateOptions {
   readonly perSecond: number;
-  /** So many at once after a quiet time. */
+  /** How many may start at once after a quiet time. */
   readonly burst: number;
 }
 
-/** Far above what a busy agent does, far below what a loop of starts would. */
+/** Far above what a busy agent does, far below a loop of starts. */
 const defaultStartRate: StartRateOptions = { perSecond: 50, burst: 200 };
 
 interface Bucket {
@@ -19,16 +19,16 @@ interface Bucket {
   atUs: number;
 }
 
-/** Full buckets are forgotten when there are more. */
+/** Above this number, full buckets are deleted. */
 const MAX_BUCKETS = 1000;
-/** A client waits so long without taking it for a fault. At the default rate 250 starts of a token can wait. */
+/** A client waits this long without taking it for a fault. At the default rate 250 starts of one token can wait. */
 const MAX_WAIT_MS = 5000;
 
 export class StartRate {
   readonly options: StartRateOptions;
   private readonly clock: Clock;
   private readonly buckets = new Map<string, Bucket>();
-  /** The admin is the person whose machine it is: held to a rate only when one was asked for. */
+  /** The admin token is limited only if a rate was set: it belongs to the user of this machine. */
   private readonly forAdmin: boolean;
 
   constructor(clock: Clock, options?: StartRateOptions) {
@@ -37,7 +37,7 @@ export class StartRate {
     this.forAdmin = options !== undefined;
   }
 
-  /** Waits until this caller may start one more, in the order of its starts, or refuses it with `limit_reached`. */
+  /** Waits until this caller may start one more, in order, or refuses with `limit_reached`. */
   async admit(caller: Pick<Caller, 'tokenId' | 'admin'>): Promise<void> {
     const waitMs = this.take(caller, MAX_WAIT_MS);
     if (waitMs > 0)
@@ -45,8 +45,8 @@ export class StartRate {
   }
 
   /**
-   * Counts one start of this caller and answers how long it has to wait, in milliseconds. One that would have to wait
-   * longer than `mostMs` is not counted but refused with `limit_reached`.
+   * Counts one start of this caller and returns how long it must wait, in milliseconds. A start that would wait longer
+   * than `mostMs` is not counted but refused with `limit_reached`.
    */
   take({ tokenId, admin }: Pick<Caller, 'tokenId' | 'admin'>, mostMs = 0): number {
     if (admin && !this.forAdmin) return 0;
@@ -54,7 +54,7 @@ export class StartRate {
     const { perSecond } = this.options;
     const waitMs = Math.max(0, ((1 - bucket.left) / perSecond) * 1000);
     if (waitMs <= mostMs) {
-      // Below zero: starts that wait have taken theirs already.
+      // Below zero: waiting starts have already been counted.
       bucket.left -= 1;
       return waitMs;
     }

@@ -121,22 +121,6 @@ function bindEpoll({ failing, trying, whenReadable }: Binding) {
   };
 }
 
-function bindSockets({ trying }: Binding) {
-  const setsockopt = trying(
-    'int setsockopt(int fd, int level, int name, void *value, uint32_t bytes)',
-  );
-  const [IPPROTO_TCP, TCP_CONGESTION] = [6, 13];
-  // Every kernel has it, and lets everybody use it.
-  const reno = Buffer.from('reno');
-
-  return {
-    /** A connection, or all that are accepted from here on, sends as fast as it is read, whatever the system's way is. */
-    sendUnpaced(fd: number): void {
-      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, reno.length);
-    },
-  };
-}
-
 function bindLocks({ failing, trying }: Binding) {
   const definition = 'int flock(int fd, int operation)';
   const [flock, failingFlock] = [trying(definition), failing(definition)];
@@ -320,7 +304,6 @@ function bind() {
     ...bindLimits(binding),
     ...bindScheduling(binding),
     ...bindEpoll(binding),
-    ...bindSockets(binding),
     ...bindLocks(binding),
     ...bindTerminals(binding),
     ...bindSpawn(binding),

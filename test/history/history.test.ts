@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { httpApi } from '../../src/client/http-api.ts';
 import { apiOver } from '../support/in-process-api.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
-import { steadyHost } from '../../src/server/reconnecting-host.ts';
+import { reconnectingHost } from '../../src/server/reconnecting-host.ts';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { dice } from '../support/random.ts';
 import { Client } from './client.ts';
@@ -40,7 +40,8 @@ describe('a history of many callers', () => {
       const model = new Model();
       const counter = new Counter();
       const keeperArgs = ['--idle-ms', '600000'];
-      const link = () => steadyHost(() => connectKeeper({ home, env: process.env, keeperArgs }));
+      const link = () =>
+        reconnectingHost(() => connectKeeper({ home, env: process.env, keeperArgs }));
       const host = link();
       const nemesis = new Nemesis({
         home,

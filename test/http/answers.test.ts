@@ -60,38 +60,38 @@ async function readAll({ response }: Asked): Promise<number> {
 
 describe('answers', () => {
   it('[SV31] that are not read are held up to a bound per token; then the next is refused, and later not', async () => {
-    const room = new UnreadAnswers({ perToken: 2.5 * BYTES });
-    const { door, port } = await openDoor([large], { room });
+    const unread = new UnreadAnswers({ perToken: 2.5 * BYTES });
+    const { door, port } = await openDoor([large], { unread });
     const [first, second] = [await ask(door, port), await ask(door, port)];
-    expect([first.status, second.status, room.bytes]).toEqual([200, 200, 2 * BYTES]);
+    expect([first.status, second.status, unread.bytes]).toEqual([200, 200, 2 * BYTES]);
     const third = await ask(door, port);
     expect([third.status, third.response.headers['retry-after']]).toEqual([429, '1']);
     await readAll(third);
-    // One is read, one is given up: both make room.
+    // One is read, one is given up: both make unread.
     expect(await readAll(first)).toBe(BYTES);
     second.response.destroy();
     await closed(second.socket);
     const fourth = await ask(door, port);
-    expect([fourth.status, room.bytes, await readAll(fourth)]).toEqual([200, BYTES, BYTES]);
+    expect([fourth.status, unread.bytes, await readAll(fourth)]).toEqual([200, BYTES, BYTES]);
   });
 
   it('[SV31] of all tokens together have a bound, and one that exceeds it alone is too large', () => {
-    const room = new UnreadAnswers({ perToken: 10, total: 15 });
-    const free = room.take('a', 10);
-    expect(() => room.take('a', 1)).toThrow(/wait to be read/);
-    room.take('b', 5);
-    expect(() => room.take('c', 1)).toThrow(/wait to be read/);
-    expect(() => room.take('c', 11)).toThrow(/limit is 10/);
+    const unread = new UnreadAnswers({ perToken: 10, total: 15 });
+    const free = unread.take('a', 10);
+    expect(() => unread.take('a', 1)).toThrow(/wait to be read/);
+    unread.take('b', 5);
+    expect(() => unread.take('c', 1)).toThrow(/wait to be read/);
+    expect(() => unread.take('c', 11)).toThrow(/limit is 10/);
     free();
-    room.take('c', 10);
-    expect(room.bytes).toBe(15);
+    unread.take('c', 10);
+    expect(unread.bytes).toBe(15);
   });
 
   it('[SV32] a client that takes nothing of one for a while is cut off', async () => {
-    const room = new UnreadAnswers({ stallMs: 100 });
-    const { door, port } = await openDoor([large], { room });
+    const unread = new UnreadAnswers({ stallMs: 100 });
+    const { door, port } = await openDoor([large], { unread });
     const { socket } = await ask(door, port);
     await closed(socket);
-    expect(room.bytes).toBe(0);
+    expect(unread.bytes).toBe(0);
   });
 });

@@ -55,7 +55,7 @@ describe('connections', () => {
   });
 
   it('[G11] a connection that asked only what everybody may ask is still unproven', async () => {
-    const unproven = { few: 1, patienceMs: 0, most: 10 };
+    const unproven = { softLimit: 1, patienceMs: 0, hardLimit: 10 };
     const { port } = await openDoor([hello, open], { unproven });
     const [anonymous, known, next] = [1, 2, 3].map(() => new RawConnection(port));
     onCleanup(() => [anonymous, known, next].forEach((each) => each?.close()));

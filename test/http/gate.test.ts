@@ -729,7 +729,7 @@ describe('unproven', () => {
   const echo: Route = { method: 'GET', path: '/x', handler: async () => ({ ok: true }) };
 
   it('[SV13] connections without a valid token do not crowd out others: the one longest here goes', async () => {
-    const unproven = { few: 3, patienceMs: 0, most: 10 };
+    const unproven = { softLimit: 3, patienceMs: 0, hardLimit: 10 };
     const { port, client } = await openDoor([echo], { unproven });
     const head = `GET /x HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n`;
     const known = raw(port);
@@ -749,11 +749,15 @@ describe('unproven', () => {
 
   it('[SV13] a burst of honest callers is let in, up to a bound that always holds', async () => {
     const clock = new FakeClock();
-    const unproven = new UnprovenConnections(clock, { few: 2, patienceMs: 1000, most: 4 });
+    const unproven = new UnprovenConnections(clock, {
+      softLimit: 2,
+      patienceMs: 1000,
+      hardLimit: 4,
+    });
     const sockets = Array.from({ length: 6 }, () => new Socket());
-    for (const socket of sockets.slice(0, 4)) unproven.came(socket);
+    for (const socket of sockets.slice(0, 4)) unproven.add(socket);
     expect(unproven.count).toBe(4);
-    unproven.came(sockets[4] as Socket);
+    unproven.add(sockets[4] as Socket);
     expect(sockets.map(({ destroyed }) => destroyed)).toEqual([
       true,
       false,
@@ -762,9 +766,9 @@ describe('unproven', () => {
       false,
       false,
     ]);
-    unproven.passed(sockets[1] as Socket);
+    unproven.markProven(sockets[1] as Socket);
     clock.advance(1000);
-    unproven.came(sockets[5] as Socket);
+    unproven.add(sockets[5] as Socket);
     expect(sockets.map(({ destroyed }) => destroyed)).toEqual([
       true,
       false,

@@ -208,7 +208,7 @@ async function output(exchange: Exchange, { host, handover, waits }: Waiting): P
   if (exchange.query.get('wait') === 'true') {
     const params = { id, waitMs: WAIT_MS, drainMs: DRAIN_MS };
     const handedOver = await asOwner(scope, id, async (owner) =>
-      handover?.answered(exchange, owner, { op: 'text', params, render: 'coder' }),
+      handover?.tryAnswer(exchange, owner, { op: 'text', params, render: 'coder' }),
     );
     if (handedOver === true) return undefined;
     // One question to the host for all: the answer is on its way as soon as the shell has ended.

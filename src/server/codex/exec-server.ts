@@ -13,7 +13,7 @@ import { createDoor } from '../http/door.ts';
 import { bracketed, closeDoor, hostNames, isLoopback, listenTcp } from '../http/listen.ts';
 import { readyRoute } from '../ready-route.ts';
 import { Router } from '../http/router.ts';
-import { steadyHost, type ReconnectingHost } from '../reconnecting-host.ts';
+import { reconnectingHost, type ReconnectingHost } from '../reconnecting-host.ts';
 import { codexOptions, codexRoute } from './codex.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
 import { LineWire } from './wire/line-wire.ts';
@@ -111,7 +111,7 @@ async function opened(
   home: string,
 ): Promise<{ host: ReconnectingHost; codex: CodexOptions }> {
   const { env, keeperArgs = [], clock = systemClock, cwd, report, detachMs, graceMs } = options;
-  const host = steadyHost(() => connectKeeper({ home, env, keeperArgs }));
+  const host = reconnectingHost(() => connectKeeper({ home, env, keeperArgs }));
   // Before anything is promised to anybody.
   await host.link();
   const serial = options.serial ?? false;

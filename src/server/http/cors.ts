@@ -1,16 +1,15 @@
-// Pages of origins that were allowed by name: what a browser asks before it sends a page's request (the preflight), and
-// the headers without which it keeps the answer from the page. No other origin gets any of them.
+// CORS for pages of origins that were allowed by name: the answer to a preflight, and the headers that let the page
+// read an answer. No other origin gets any of these headers.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { HoldfastError } from '../../protocol/errors.ts';
 
-/** How long a browser may remember a preflight. */
 const REMEMBERED_SECONDS = 600;
-/** What a page may read of an answer besides its body. */
+/** The response headers that a page may read. */
 const EXPOSED = 'Mcp-Session-Id, Retry-After, WWW-Authenticate';
 const HEADER_NAMES = /^[\w-]{1,64}(, ?[\w-]{1,64}){0,63}$/;
 
-/** A browser's question whether a page may send a request. It carries no token, whatever the request will carry. */
+/** A preflight never carries a token, even if the request that follows will. */
 export function isPreflight(method: string, headers: IncomingHttpHeaders): boolean {
   return (
     method === 'OPTIONS' &&
@@ -19,8 +18,8 @@ export function isPreflight(method: string, headers: IncomingHttpHeaders): boole
   );
 }
 
-/** Lets the page read the answer. Set before anything can be refused: a page shall see a 401 as one. */
-export function letPageRead(
+/** Called before anything can be refused, so that a page sees a 401 as a 401. */
+export function allowPageToRead(
   { origin }: IncomingHttpHeaders,
   allowed: ReadonlySet<string>,
   response: ServerResponse,
@@ -31,7 +30,7 @@ export function letPageRead(
   response.setHeader('Vary', 'Origin');
 }
 
-/** The origin has passed the gate; the request itself will need its token. */
+/** The gate has accepted the origin. The request itself will still need its token. */
 export function answerPreflight(
   headers: IncomingHttpHeaders,
   methods: readonly string[],
@@ -41,7 +40,7 @@ export function answerPreflight(
   if (wanted !== '' && !HEADER_NAMES.test(wanted))
     throw new HoldfastError('invalid_input', 'Access-Control-Request-Headers is not a list.');
   if (wanted !== '') response.setHeader('Access-Control-Allow-Headers', wanted);
-  // Asked by browsers where a page from the network wants to reach this machine.
+  // Browsers ask this when a page from the network wants to reach this machine.
   if (headers['access-control-request-private-network'] === 'true')
     response.setHeader('Access-Control-Allow-Private-Network', 'true');
   response.writeHead(204, {

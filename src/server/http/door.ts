@@ -1,5 +1,5 @@
-// A door: HTTP on one listening socket. Every request passes the gate first; then it gets its route, its body within
-// bounds, and a signal that says when the client has gone. No time limit cuts an answer that is being waited for.
+// A door: HTTP on one listening socket. Every request passes the gate first. Then it gets its route, its bounded body,
+// and a signal that aborts when the client disconnects. No timeout cuts an answer that a client waits for.
 
 import { Server, ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { systemClock } from '../../base/clock.ts';
 import { HoldfastError, errors } from '../../protocol/errors.ts';
 import { UnreadAnswers, JSON_HEADERS, LARGE_BYTES, sendBytes } from './unread-answers.ts';
-import { answerPreflight, isPreflight, letPageRead } from './cors.ts';
+import { answerPreflight, isPreflight, allowPageToRead } from './cors.ts';
 import { gate, type GatePolicy, type GateRequest } from './gate.ts';
 import { plainDialect } from './json-dialect.ts';
 import { bodyless, hasBody, readBody } from './request-body.ts';
@@ -24,25 +24,25 @@ export interface DoorOptions extends Watchers {
   readonly maxBodyBytes: number;
   readonly report: (message: string) => void;
   readonly patience?: Partial<Patience>;
-  /** How many connections may be open that have not shown a valid token. */
+  /** Limits on connections that have not shown a valid token. */
   readonly unproven?: UnprovenLimits;
   /** Shared by the doors of one server. */
-  readonly room?: UnreadAnswers;
+  readonly unread?: UnreadAnswers;
 }
 
-/** How long a sender may take, in milliseconds. */
+/** Timeouts for senders, in milliseconds. */
 interface Patience {
   readonly headers: number;
-  /** For the whole request, its body included. */
+  /** For the whole request, including its body. */
   readonly request: number;
   readonly idle: number;
-  /** How often that is looked at. */
+  /** How often the timeouts are checked. */
   readonly check: number;
-  /** Between our last byte and the end of the connection, while the client does not close its side. */
+  /** Between our last byte and the end of the connection, while the client keeps its side open. */
   readonly linger: number;
 }
 
-/** How long a connection is kept for the next request. */
+/** How long an idle connection is kept for the next request. */
 export const IDLE_MS = 65_000;
 /** Slow senders of headers and bodies are cut off; slow answers are not. */
 const PATIENCE: Patience = {
@@ -68,37 +68,37 @@ export function createDoor(options: DoorOptions): Server {
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = 0;
   const unproven = new UnprovenConnections(systemClock, options.unproven);
-  const means: DoorDeps = { ...options, unproven, room: options.room ?? new UnreadAnswers() };
+  const deps: DoorDeps = { ...options, unproven, unread: options.unread ?? new UnreadAnswers() };
   const pipelines = new WeakMap<Duplex, Pipeline>();
   server.on('connection', (socket) => {
-    unproven.came(socket);
+    unproven.add(socket);
     pipelines.set(socket, new Pipeline(socket));
   });
-  const answered = (request: IncomingMessage, response: ServerResponse): void => {
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
     const { socket } = request;
     const pipeline = pipelines.get(socket) ?? new Pipeline(socket);
-    const context = new RequestContext(request, response, means);
+    const context = new RequestContext(request, response, deps);
     response.once('close', () => {
       context.closed();
       pipeline.answered();
     });
-    pipeline.begin(() => void answer(context, means));
+    pipeline.begin(() => void answer(context, deps));
   };
-  server.on('request', answered);
-  // Otherwise Node would ask for the body before the gate has looked.
-  server.on('checkContinue', answered);
-  // Node hands such a connection over whole. It gets an answer like any other, by the same way and through the same gate.
+  server.on('request', handle);
+  // By default Node asks for the body (100 Continue) before the gate has seen the request.
+  server.on('checkContinue', handle);
+  // Node hands the raw socket over. The request is handle the same way and through the same gate as any other.
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     server.upgraded(socket);
-    // Nobody may change the protocol of a connection on which an answer is still due: there is no way to send both.
+    // While an answer is due, the connection cannot change its protocol: both cannot be sent.
     if (pipelines.get(socket)?.isBusy === true) {
       socket.destroy();
       return;
     }
     const response = responseOn(socket, request, patience.linger);
-    const context = new RequestContext(request, response, means);
+    const context = new RequestContext(request, response, deps);
     response.once('close', () => context.closed());
-    void answer(context, means, head);
+    void answer(context, deps, head);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable) return;
@@ -115,13 +115,13 @@ export function createDoor(options: DoorOptions): Server {
   return server;
 }
 
-/** Node forgets a connection that was upgraded; this does not. */
+/** Node forgets upgraded connections. This class tracks them, so that closing the server closes them too. */
 class DoorServer extends Server {
   private readonly sockets = new Set<Duplex>();
 
   upgraded(socket: Duplex): void {
     this.sockets.add(socket);
-    // Told by 'close', which follows.
+    // 'close' follows, and the listeners of 'close' handle it.
     socket.on('error', () => undefined);
     socket.once('close', () => this.sockets.delete(socket));
   }
@@ -134,7 +134,7 @@ class DoorServer extends Server {
 
 function responseOn(socket: Duplex, request: IncomingMessage, lingerMs: number): ServerResponse {
   const response = new ServerResponse(request);
-  // Node's parser has left this connection: no second request can be read from it.
+  // Node's parser has left this connection, so it cannot read a second request.
   response.shouldKeepAlive = false;
   response.assignSocket(socket as Socket);
   response.once('finish', () => endThenDestroy(socket, lingerMs));
@@ -142,8 +142,8 @@ function responseOn(socket: Duplex, request: IncomingMessage, lingerMs: number):
 }
 
 /**
- * Sends the last bytes and ends our side. A client that never closes its own side would keep the descriptor open, so the
- * socket is destroyed after a short time in which the client can read the answer.
+ * Sends the last bytes and ends our side. A client that never closes its own side would keep the descriptor open, so
+ * the socket is destroyed after a short time in which the client can read the answer.
  */
 function endThenDestroy(socket: Duplex, lingerMs: number, last?: string): void {
   socket.end(last);
@@ -157,22 +157,22 @@ function protocolProblem(code: string | undefined): string {
   return '400 Bad Request';
 }
 
-type DoorDeps = Omit<DoorOptions, 'unproven' | 'room'> & {
+type DoorDeps = Omit<DoorOptions, 'unproven' | 'unread'> & {
   readonly unproven: UnprovenConnections;
-  readonly room: UnreadAnswers;
+  readonly unread: UnreadAnswers;
 };
 
 async function answer(
   context: RequestContext,
-  { router, policy, kind, unproven, maxBodyBytes, report, room }: DoorDeps,
-  /** What came behind the request, when it asks for another protocol. */
+  { router, policy, kind, unproven, maxBodyBytes, report, unread }: DoorDeps,
+  /** The bytes that followed an upgrade request. */
   head?: Buffer,
 ): Promise<void> {
   const { request, response, path } = context;
   let dialect: Dialect = plainDialect;
   try {
     const { method = '', headers, rawHeaders } = request;
-    // Only origin-form: an absolute target carries a second host name past the check of the first.
+    // Only origin-form: an absolute target would carry a second host name past the check of the Host header.
     if (!path.startsWith('/'))
       throw new HoldfastError('forbidden', 'The request target must be a path.');
     dialect = router.dialectOf(path) ?? plainDialect;
@@ -181,12 +181,12 @@ async function answer(
     const queryToken = socket && (context.query.get('token') ?? undefined);
     const preflight = isPreflight(method, headers);
     const anonymous = preflight || match?.route.anonymous === true;
-    letPageRead(headers, policy.origins, response);
-    const asked = { method, headers, rawHeaders, queryToken, anonymous, door: kind };
-    const caller = gate(asked, policy);
+    allowPageToRead(headers, policy.origins, response);
+    const gateRequest = { method, headers, rawHeaders, queryToken, anonymous, door: kind };
+    const caller = gate(gateRequest, policy);
     context.caller = caller;
-    // A route that needs no token has learnt nothing about the sender: the connection stays unproven.
-    if (!anonymous) unproven.passed(request.socket);
+    // A route without a token proves nothing about the sender: the connection stays unproven.
+    if (!anonymous) unproven.markProven(request.socket);
     if (preflight) {
       answerPreflight(headers, router.methodsAt(path), response);
       return;
@@ -201,12 +201,12 @@ async function answer(
       await becomeSocket(socket, { caller, request, response, params, query, head });
       return;
     }
-    // Nobody else reads this connection, and only reading tells that the client has gone.
+    // Nobody else reads this connection, and only a read notices that the client disconnected.
     if (head) request.socket.resume();
     const limits = { maxBytes: route.maxBodyBytes ?? maxBodyBytes, dialect };
     const body = head ? bodyless(request) : await readBody(request, response, limits);
     context.route = match.name;
-    const exchange = new AuthorizedRequest(context, { caller, params, body, room });
+    const exchange = new AuthorizedRequest(context, { caller, params, body, unread });
     const value = await route.handler(exchange);
     if (value === undefined) return;
     const text = value instanceof JsonText ? value.text : dialect.encode(value);
@@ -231,7 +231,7 @@ function refuse(
   if (response.destroyed || response.writableEnded) return;
   const error = thrown instanceof HoldfastError ? thrown : internal(thrown, to.report);
   if (response.headersSent) {
-    // In the middle of a stream there is no status left to say it with.
+    // The status has been sent; the only way left to report a failure is to cut the stream.
     response.destroy();
     return;
   }
@@ -241,7 +241,7 @@ function refuse(
   if (errors[error.code].http === 401) response.setHeader('WWW-Authenticate', 'Bearer');
   if (typeof error.details['retryAfterMs'] === 'number')
     response.setHeader('Retry-After', Math.ceil(error.details['retryAfterMs'] / 1000));
-  // The body was not read: the connection cannot be used for another request.
+  // The body was not read, so the connection cannot be used for another request.
   if (hasBody(request) && !request.complete) response.setHeader('Connection', 'close');
   send(response, status, dialect.encode(body));
 }
@@ -256,6 +256,6 @@ function internal(thrown: unknown, report: (message: string) => void): HoldfastE
 function send(response: ServerResponse, status: number, text: string): void {
   if (response.destroyed || response.writableEnded) return;
   response.writeHead(status, { ...JSON_HEADERS, 'Content-Length': Buffer.byteLength(text) });
-  // As text: head and body then leave in one write.
+  // As a string: Node then sends head and body in one write.
   response.end(text);
 }

@@ -1,5 +1,5 @@
-// The gate: the one function in front of every door and route. It looks at a request before anything of it is parsed
-// and answers who asks, or why not. What it does not let through is never seen by a handler.
+// The gate: the one function in front of every door and route. It checks a request before any of it is parsed, and
+// returns the caller or throws. No handler sees a refused request.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -7,23 +7,26 @@ import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import type { Bearer } from './tokens.ts';
 
 export interface GatePolicy {
-  /** The names under which the TCP door may be addressed, with their port, "127.0.0.1:4100", or with any, "127.0.0.1:*". */
+  /**
+   * Accepted values of the Host header on the TCP door: with a port ("127.0.0.1:4100") or with any port
+   * ("127.0.0.1:*").
+   */
   readonly hosts: ReadonlySet<string>;
-  /** Origins of pages that this server itself serves. */
+  /** Accepted values of the Origin header. */
   readonly origins: ReadonlySet<string>;
   bearer(token: string): Bearer | undefined;
-  /** Who asks without a token. Only by an explicit, loud choice, and only on loopback. */
+  /** The caller without a token. Only by an explicit option, and only on loopback. */
   readonly anyone?: Bearer | undefined;
 }
 
 export interface GateRequest {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
-  /** How often each header was sent; a second Host or Authorization is an attack or a mistake. */
+  /** To count repeated headers: a second Host or Authorization is an attack or a mistake. */
   readonly rawHeaders: readonly string[];
-  /** From the query of a request for a WebSocket: pages and old clients cannot send headers with it. */
+  /** From the query of a WebSocket request: pages and old clients cannot send headers with it. */
   readonly queryToken?: string | undefined;
-  /** What is asked tells nothing and does nothing: no token is needed. */
+  /** The route reveals nothing and changes nothing, so it needs no token. */
   readonly anonymous?: boolean;
   /** private: the socket lies in a folder that only this user can enter. */
   readonly door: 'tcp' | 'private' | 'socket';
@@ -35,7 +38,7 @@ export interface Caller {
   readonly admin: boolean;
 }
 
-/** Headers that must not come twice: which of them counts would be anybody's guess. */
+/** Headers that must not be repeated: it would be ambiguous which one counts. */
 const SINGLE = new Set([
   'host',
   'origin',
@@ -48,37 +51,40 @@ const SINGLE = new Set([
   'sec-fetch-site',
 ]);
 
-export function gate(asked: GateRequest, policy: GatePolicy): Caller {
-  const { headers, door } = asked;
-  refuseRepeated(asked.rawHeaders);
-  if (door === 'tcp' && !isOurs(headers.host ?? '', policy.hosts)) {
+export function gate(gateRequest: GateRequest, policy: GatePolicy): Caller {
+  const { headers, door } = gateRequest;
+  refuseRepeated(gateRequest.rawHeaders);
+  if (door === 'tcp' && !isAllowedHost(headers.host ?? '', policy.hosts)) {
     throw forbidden(refusedHost(headers.host ?? ''));
   }
   if (headers.origin !== undefined && !policy.origins.has(headers.origin)) {
     throw forbidden('Pages of that Origin may not ask; `--allow-origin` allows one.');
   }
   const site = headers['sec-fetch-site'];
-  // With an Origin, that has decided. Without one it is no request of a page's script.
+  // An Origin was checked above. Without one, the request does not come from a page's script.
   if (headers.origin === undefined && (site === 'cross-site' || site === 'same-site')) {
     throw forbidden('Requests from other sites are not answered.');
   }
-  if (asked.anonymous === true) return { tokenId: 'nobody', owner: '', admin: false };
-  return whoAsks(asked, policy);
+  if (gateRequest.anonymous === true) return { tokenId: 'nobody', owner: '', admin: false };
+  return identifyCaller(gateRequest, policy);
 }
 
-/** Any port, or none: a tunnel may end at another one. A page elsewhere can forge the name, never the port alone. */
-function isOurs(host: string, hosts: ReadonlySet<string>): boolean {
+/**
+ * A host that is allowed with `:*` matches any port or none, because a tunnel may end at another port. A foreign page
+ * can forge the name, but never the port alone.
+ */
+function isAllowedHost(host: string, hosts: ReadonlySet<string>): boolean {
   if (host.includes('*')) return false;
   return hosts.has(host) || hosts.has(`${host.replace(/:[1-9]\d{0,4}$/, '')}:*`);
 }
 
-/** Names the host only where it is one: what stands there is the caller's. */
+/** Repeats the host only if it is well-formed: the text is the caller's. */
 function refusedHost(host: string): string {
   if (!/^[a-z0-9.[\]:-]{1,255}$/.test(host)) return 'This server does not answer to that Host.';
   return `This server does not answer to the Host "${host}"; \`--allow-host ${host}\` allows it.`;
 }
 
-function whoAsks({ headers, queryToken, door }: GateRequest, policy: GatePolicy): Caller {
+function identifyCaller({ headers, queryToken, door }: GateRequest, policy: GatePolicy): Caller {
   const token = tokenOf(headers) ?? queryToken;
   const bearer = token === undefined ? withoutToken(door, policy) : policy.bearer(token);
   if (!bearer) throw unauthorized('The token is not valid: unknown, revoked or expired.');

@@ -1,4 +1,4 @@
-// How the native routes speak: plain JSON, and errors as rows of the one table.
+// The JSON dialect of the native routes: plain JSON, and errors as rows of the error table.
 
 import { errors, type HoldfastError } from '../../protocol/errors.ts';
 import type { Dialect } from './router.ts';

@@ -1,4 +1,4 @@
-// Listening: which addresses are safe, under which names they may be called, and how a door is opened and closed there.
+// Listening: which addresses are loopback, which Host names an address has, and how a door is opened and closed.
 
 import { rmSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
@@ -6,24 +6,20 @@ import { isIP, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { errnoOf } from '../../base/disk.ts';
 import { listeningPorts } from '../../system/ports.ts';
-import { loadPosix } from '../../system/posix.ts';
 import { systemTable } from '../../system/proc-table.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { BACKLOG } from '../../protocol/limits.ts';
-
-/** Node's own, which it does not document: the descriptor is nowhere else. */
-type WithHandle = HttpServer & { readonly _handle?: { readonly fd?: number } };
 
 export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
 }
 
-/** Every name under which this address may be called. */
+/** Every Host name under which this address may be called. */
 export function hostNames(address: string): string[] {
   const loopback = ['127.0.0.1', 'localhost', '[::1]'];
   if (isLoopback(address)) return [...loopback, bracketed(address)];
   if (address !== '0.0.0.0' && address !== '::') return [bracketed(address)];
-  // Numbers only: a page elsewhere can make a name of its own point here, but no number.
+  // Numeric addresses only: a foreign page can make its own name resolve to this machine, but not a number.
   const own = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
   return [...loopback, ...own.map((entry) => bracketed(entry.address))];
 }
@@ -34,16 +30,15 @@ export function bracketed(address: string): string {
 
 export function listenTcp(server: HttpServer, port: number, address: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(whyNotBound(error, port, address)));
-    server.listen({ port, host: address, backlog: BACKLOG }, () => {
-      if (isLoopback(address)) sendUnpaced(server);
-      resolve((server.address() as AddressInfo).port);
-    });
+    server.once('error', (error) => reject(explainBindError(error, port, address)));
+    server.listen({ port, host: address, backlog: BACKLOG }, () =>
+      resolve((server.address() as AddressInfo).port),
+    );
   });
 }
 
-/** A port in use is nobody's mistake: it is named, and so is who has it, as far as that can be seen. */
-function whyNotBound(error: Error, port: number, address: string): Error {
+/** For a port in use, the error names the process that holds it, if it can be seen. */
+function explainBindError(error: Error, port: number, address: string): Error {
   const errno = errnoOf(error);
   const where = `Port ${port} of ${address}`;
   if (errno === 'EADDRINUSE') {
@@ -62,21 +57,13 @@ function whyNotBound(error: Error, port: number, address: string): Error {
   return error;
 }
 
-/**
- * Between two programs of one machine there is no network to spare. Where the system's way to send is made for one (BBR), it
- * holds back even there, by a timer: a flood took a tenth longer.
- */
-function sendUnpaced(server: HttpServer): void {
-  const { fd = -1 } = (server as WithHandle)._handle ?? {};
-  if (fd >= 0) loadPosix()?.sendUnpaced(fd);
-}
-
-/** 0600 from the moment it exists. */
+/** The socket has mode 0600 from the moment it exists. */
 export async function listenUnix(server: HttpServer, path: string): Promise<void> {
   rmSync(path, { force: true });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    // `listen` binds a path before it returns. The umask belongs to the whole process, so it must not outlast this turn.
+    // `listen` binds a path before it returns. The umask belongs to the whole process, so it is restored in the same
+    // turn.
     const umask = process.umask(0o177);
     try {
       server.listen({ path, backlog: BACKLOG }, resolve);

@@ -1,9 +1,9 @@
-// The requests of one connection, handled one after the other. A client may send many without waiting for an answer: if all
-// of them were handled at once, one connection could keep the server busy for as long as it likes.
+// Handles the requests of one connection one after the other. A client may send many without waiting for answers;
+// handled all at once, they would let one connection keep the server busy.
 
 import type { Duplex } from 'node:stream';
 
-/** More requests than this wait unhandled: nothing more is read from the connection. */
+/** When this many requests wait, nothing more is read from the connection. */
 const MAX_WAITING = 16;
 
 export class Pipeline {
@@ -20,7 +20,7 @@ export class Pipeline {
     return this.busy;
   }
 
-  /** Calls `handle` when the requests before it have been answered; never when the connection closes before that. */
+  /** Calls `handle` after the requests before it were answered; never if the connection closes first. */
   begin(handle: () => void): void {
     if (!this.busy) {
       this.busy = true;
@@ -31,7 +31,7 @@ export class Pipeline {
     if (this.waiting.length === MAX_WAITING) this.socket.pause();
   }
 
-  /** The request that is being handled has been answered, or its connection is closed. */
+  /** The current request was answered, or its connection closed. */
   answered(): void {
     if (this.socket.destroyed) {
       this.waiting.length = 0;

@@ -1,11 +1,9 @@
-// The body of a request: JSON, of a bounded size, and read only after the gate has let its sender in.
+// Reads the body of a request: JSON, of a bounded size, and only after the gate has accepted the sender.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Dialect } from './router.ts';
-
-/** Made once: nobody is left to whom it would matter where it came from. */
-const GONE = new HoldfastError('aborted', 'The client has gone.');
+import { clientGone } from './paced-write.ts';
 const NO_BODY = Buffer.alloc(0);
 
 export function readBody(
@@ -35,12 +33,12 @@ export function readBody(
       if (hasTooManyValues(body)) reject(tooManyValues());
       else resolve(body);
     });
-    request.once('error', () => reject(GONE));
-    request.once('close', () => reject(GONE));
+    request.once('error', () => reject(clientGone()));
+    request.once('close', () => reject(clientGone()));
   });
 }
 
-/** Behind a request to upgrade stands the other protocol, or nothing. */
+/** An upgrade request is followed by the other protocol, or by nothing. */
 export function bodyless(request: IncomingMessage): Buffer {
   if (hasBody(request))
     throw new HoldfastError('invalid_input', 'A request to upgrade has no body.');
@@ -55,13 +53,15 @@ function tooLarge(maxBytes: number): HoldfastError {
   return new HoldfastError('too_large', `The body is larger than ${maxBytes} bytes.`);
 }
 
-/** Checking a body takes some microseconds per value, here and again in the keeper; a start with this many takes 30 ms. */
+/**
+ * Checking a body takes some microseconds per value, here and again in the keeper; a start with this many takes 30 ms.
+ */
 const MAX_VALUES = 20_000;
 const [QUOTE, BACKSLASH, OPEN_LIST, OPEN, COMMA] = Buffer.from('"\\[{,');
 
-/** Counted before anything is parsed: behind each of these outside of strings stands at most one value. */
+/** Counted before parsing: outside of strings, each of these bytes is followed by at most one value. */
 function hasTooManyValues(json: Buffer): boolean {
-  // A value takes two bytes at least, together with what separates it from the next.
+  // A value and its separator take at least two bytes.
   if (json.length < 2 * MAX_VALUES) return false;
   let values = 0;
   for (let at = 0; at < json.length; at += 1) {

@@ -1,4 +1,5 @@
-// One request from its beginning to the end of its answer: what its handler sees of it, and what is told when it is over.
+// One request from its arrival to the end of its answer: what its handler sees, and what metrics and the access log
+// record.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { systemClock } from '../../base/clock.ts';
@@ -10,14 +11,17 @@ import type { Caller } from './gate.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Exchange } from './router.ts';
 
-/** One line of an access log. No token and no query is ever in it; "-" stands for what was no request at all. */
+/**
+ * One line of the access log. It never contains a token or a query; "-" stands for something that was not an HTTP
+ * request.
+ */
 export interface AccessEntry {
   readonly method: string;
   readonly path: string;
-  /** 499: the client went away before there was an answer. */
+  /** 499: the client disconnected before it got an answer. */
   readonly status: number;
   readonly ms: number;
-  /** The row that answered; absent when no handler was entered. */
+  /** The route's name; absent if no handler was called. */
   readonly route?: string;
   readonly refusal?: ErrorCode;
   readonly tokenId?: string;
@@ -27,7 +31,7 @@ export interface AccessEntry {
 
 export interface Watchers {
   readonly metrics?: Metrics | undefined;
-  /** Told of every request when it is over. */
+  /** Called once for each request, when it has ended. */
   readonly access?: ((entry: AccessEntry) => void) | undefined;
 }
 
@@ -41,8 +45,8 @@ export class RequestContext {
   private readonly search: string;
   private readonly watchers: Watchers;
   private readonly startedUs = systemClock.nowUs();
-  private asked: URLSearchParams | undefined;
-  private leaving: Cancellation | undefined;
+  private parsedQuery: URLSearchParams | undefined;
+  private disconnect: Cancellation | undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, watchers: Watchers) {
     const { url = '' } = request;
@@ -55,35 +59,35 @@ export class RequestContext {
     watchers.metrics?.begun();
   }
 
-  /** Made for those who look at it: most requests have none. */
+  /** Parsed on first use: most requests have no query. */
   get query(): URLSearchParams {
-    this.asked ??= new URLSearchParams(this.search);
-    return this.asked;
+    this.parsedQuery ??= new URLSearchParams(this.search);
+    return this.parsedQuery;
   }
 
-  /** Called off when the client goes before its answer is complete; most requests are answered before anybody could go. */
+  /** Aborts when the client disconnects before its answer is complete. Made on first use. */
   get gone(): AbortSignal {
-    this.leaving ??= new Cancellation();
-    if (this.response.destroyed) this.left();
-    return this.leaving.signal;
+    this.disconnect ??= new Cancellation();
+    if (this.response.destroyed) this.abortIfUnfinished();
+    return this.disconnect.signal;
   }
 
-  /** The answer is another protocol, and never over as an answer is. */
+  /** The connection now speaks another protocol; as an HTTP request it has ended. */
   upgraded(): void {
-    this.over(101);
+    this.ended(101);
   }
 
-  /** The answer has been sent, or nobody is there any more to take it. */
+  /** The answer was sent, or the client disconnected. */
   closed(): void {
-    this.left();
-    this.over(this.response.headersSent ? this.response.statusCode : 499);
+    this.abortIfUnfinished();
+    this.ended(this.response.headersSent ? this.response.statusCode : 499);
   }
 
-  private left(): void {
-    if (!this.response.writableFinished) this.leaving?.abort();
+  private abortIfUnfinished(): void {
+    if (!this.response.writableFinished) this.disconnect?.abort();
   }
 
-  private over(status: number): void {
+  private ended(status: number): void {
     const { caller, route, refusal, request, watchers } = this;
     watchers.metrics?.answered(status, route, refusal);
     if (!watchers.access) return;
@@ -102,22 +106,22 @@ export class RequestContext {
   }
 }
 
-/** A request that has been let in, as its handler sees it. */
+/** An authorized request, as its handler sees it. */
 export class AuthorizedRequest implements Exchange {
   readonly caller: Caller;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly params: Exchange['params'];
   readonly body: Buffer;
-  readonly room: UnreadAnswers;
+  readonly unread: UnreadAnswers;
   private readonly context: RequestContext;
 
   constructor(
     context: RequestContext,
-    parts: Pick<Exchange, 'caller' | 'params' | 'body' | 'room'>,
+    parts: Pick<Exchange, 'caller' | 'params' | 'body' | 'unread'>,
   ) {
     ({ request: this.request, response: this.response } = context);
-    ({ caller: this.caller, params: this.params, body: this.body, room: this.room } = parts);
+    ({ caller: this.caller, params: this.params, body: this.body, unread: this.unread } = parts);
     this.context = context;
   }
 

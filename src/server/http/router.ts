@@ -1,5 +1,5 @@
-// The routes of the server: one row per method and path. A path names its parameters with ":"; what matches no row is
-// answered with what there would have been.
+// The routes of the server: one row per method and path. A path names its parameters with ":". A request that matches
+// no row is refused with the methods that the path does take.
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
@@ -13,15 +13,15 @@ export interface Exchange {
   readonly response: ServerResponse;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** The body, parsed by nobody yet; empty for a request without one. */
+  /** The raw body; empty for a request without one. */
   readonly body: Buffer;
-  /** Aborted when the client goes away. */
+  /** Aborts when the client disconnects. */
   readonly gone: AbortSignal;
   /** Where large answers are counted. */
-  readonly room: UnreadAnswers;
+  readonly unread: UnreadAnswers;
 }
 
-/** An answer that has become JSON already, because many get the same. */
+/** An answer that is already JSON text, because many clients get the same. */
 export class JsonText {
   readonly text: string;
 
@@ -30,37 +30,37 @@ export class JsonText {
   }
 }
 
-/** Answers with a value that becomes JSON, or writes the response itself and answers nothing. */
+/** Returns a value that becomes JSON, or writes the response itself and returns undefined. */
 type Handler = (exchange: Exchange) => Promise<unknown>;
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly handler: Handler;
-  /** Needs no token: it tells nothing and does nothing. */
+  /** Needs no token: the route reveals nothing and changes nothing. */
   readonly anonymous?: true;
-  /** Where a dialect takes larger bodies than the others. */
+  /** For dialects that take larger bodies than the default. */
   readonly maxBodyBytes?: number;
-  /** For a GET that asks to become a WebSocket; without it the handler answers such a request too. */
+  /** Handles a GET that asks to become a WebSocket; without it, `handler` answers such a request too. */
   readonly socket?: SocketRow;
-  /** What the errors of this route look like, where a dialect has its own. */
+  /** The format of this route's errors, if its dialect has its own. */
   readonly dialect?: Dialect;
 }
 
 export interface SocketRow {
   /** A larger message ends the connection. */
   readonly maxMessageBytes: number;
-  /** Called once the WebSocket is open. What it throws ends the connection. */
-  open(socket: WebSocket, asked: Asked): void;
+  /** Called once the WebSocket is open. If it throws, the connection ends. */
+  open(socket: WebSocket, asked: SocketRequest): void;
 }
 
-/** What is known of a request that became a WebSocket. */
-export type Asked = Pick<Exchange, 'caller' | 'request' | 'params' | 'query'>;
+/** A request that became a WebSocket. */
+export type SocketRequest = Pick<Exchange, 'caller' | 'request' | 'params' | 'query'>;
 
 export interface Dialect {
   /** Bodies without a Content-Type are taken as JSON. */
   readonly lenientType?: boolean;
-  /** Throws when this caller may not ask with these headers: before the body is read. */
+  /** Throws if this caller may not send these headers. Called before the body is read. */
   admit?(headers: IncomingHttpHeaders, caller: Caller): void;
   encode(value: unknown): string;
   error(error: HoldfastError): { status: number; body: unknown };
@@ -93,7 +93,7 @@ export class Router {
     return this.rows.map(({ name }) => name);
   }
 
-  /** Undefined when nothing there takes this method; `refusal` says why. */
+  /** Undefined if no route takes this method; `refusal` then gives the error. */
   match(method: string, path: string): Match | undefined {
     const parts = path.split('/');
     for (const { route, name, parts: pattern } of this.rows) {
@@ -104,7 +104,7 @@ export class Router {
     return undefined;
   }
 
-  /** The methods that a path takes; throws `no_route` when there is nothing. */
+  /** The methods that a path takes; throws `no_route` if there are none. */
   methodsAt(path: string): string[] {
     const parts = path.split('/');
     const there = this.rows.filter((row) => matchParts(row.parts, parts));
@@ -112,13 +112,13 @@ export class Router {
     return Array.from(new Set(there.map(({ route }) => route.method)));
   }
 
-  /** Why `match` found nothing: there is nothing at the path, or it takes other methods. */
+  /** The error when `match` found nothing: no such path, or other methods only. */
   refusal(path: string): HoldfastError {
     const allow = this.methodsAt(path).join(', ');
     return new HoldfastError('method_not_allowed', `This path takes ${allow}.`, { allow });
   }
 
-  /** The dialect that owns a path, even if nothing is there: so that its clients can read the refusal. */
+  /** The dialect that owns a path, even if no route is there, so that its clients can read the error. */
   dialectOf(path: string): Dialect | undefined {
     for (const [prefix, dialect] of this.dialects) if (path.startsWith(prefix)) return dialect;
     return undefined;

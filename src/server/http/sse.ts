@@ -1,5 +1,4 @@
-// A stream of server-sent events to one client: written at its pace, kept alive by comments, never cut by us before its
-// end.
+// A stream of server-sent events to one client: written at the client's pace and kept alive by comments.
 
 import { HoldfastError, toErrorShape } from '../../protocol/errors.ts';
 import { invalid } from '../native/input.ts';
@@ -7,13 +6,13 @@ import { writePaced } from './paced-write.ts';
 import type { Exchange } from './router.ts';
 
 export interface SseEvent {
-  /** A client that reconnects sends the last one it got. */
+  /** A client that reconnects sends the last id it got. */
   readonly id?: number;
   readonly event: string;
   readonly data: unknown;
 }
 
-/** A comment now and then keeps proxies from taking silence for death. */
+/** Comments keep proxies from closing a silent connection. */
 export const HEARTBEAT_MS = 15_000;
 const RETRY_MS = 1000;
 
@@ -32,7 +31,7 @@ export class EventStream {
     response.write(`retry: ${RETRY_MS}\n\n`);
   }
 
-  /** Resolves when the reader has room for more. Without events, a heartbeat. */
+  /** Resolves when the client can take more. Without events it sends a heartbeat. */
   send(events: readonly SseEvent[]): Promise<void> {
     const text = events.length === 0 ? ':\n\n' : events.map(encodeEvent).join('');
     return writePaced(this.exchange, text);
@@ -42,7 +41,7 @@ export class EventStream {
     this.exchange.response.end();
   }
 
-  /** The status has been sent: a problem on the way is told as an event. */
+  /** The status has been sent, so an error is sent as an event. */
   async fail(thrown: unknown): Promise<void> {
     if (this.exchange.gone.aborted || !(thrown instanceof HoldfastError)) throw thrown;
     const { remedy, retryable } = thrown;
@@ -52,13 +51,13 @@ export class EventStream {
   }
 }
 
-/** JSON has no line break of its own, so one data line is enough. */
+/** JSON contains no line break, so one data line is enough. */
 function encodeEvent({ id, event, data }: SseEvent): string {
   const idLine = id === undefined ? '' : `id: ${id}\n`;
   return `${idLine}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Where a client goes on: after the last event it got, or where its first request said. */
+/** Where a client continues: after the last event it got, or where its first request said. */
 export function resumeAfter({ request }: Exchange, asked: number | undefined): number {
   const last = request.headers['last-event-id'];
   if (last === undefined || last === '') return asked ?? 0;

@@ -1,4 +1,4 @@
-// The files that hold secrets and tokens: read without waiting, changed under a lock, replaced as a whole or not at all.
+// Files that hold secrets and tokens: read without blocking, changed under a lock, replaced as a whole or not at all.
 
 import {
   closeSync,
@@ -21,7 +21,7 @@ import { openPrivate } from '../../keeper/home.ts';
 
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW, O_WRONLY, O_RDWR, O_EXCL } = constants;
 
-/** The text of a regular file; undefined when nothing is there. A FIFO or a directory is an error and never waits. */
+/** The text of a regular file; undefined if it does not exist. A FIFO or a directory is an error and never blocks. */
 export function readPrivate(path: string): string | undefined {
   let fd: number;
   try {
@@ -40,12 +40,12 @@ export function readPrivate(path: string): string | undefined {
   }
 }
 
-/** Puts a new file in the place of the old one. */
+/** Replaces the file atomically. */
 export function replacePrivate(path: string, text: string): void {
   writeBeside(path, text, (beside) => renameSync(beside, path));
 }
 
-/** Makes a file unless there is one: of two programs that do this at once, one wins and both read its text. */
+/** Creates a file unless it exists: if two programs do this at once, one wins and both read its text. */
 export function createPrivate(path: string, text: string): void {
   writeBeside(path, text, (beside) => {
     try {
@@ -57,8 +57,8 @@ export function createPrivate(path: string, text: string): void {
 }
 
 /**
- * Runs a change that reads a file and writes it again, while no other program does. This waits for the lock and stops the
- * event loop meanwhile; a holder keeps it for a few milliseconds.
+ * Runs a read-modify-write while no other program does. It blocks the event loop until the lock is free; a holder keeps
+ * it for a few milliseconds.
  */
 export function withLock<T>(lockPath: string, change: () => T): T {
   const fd = openPrivate(lockPath, O_RDWR);
@@ -89,7 +89,7 @@ function writeBeside(path: string, text: string, place: (beside: string) => void
   }
 }
 
-/** A full disk takes less than it was given and says so only in the result. */
+/** On a full disk `write` takes less than it was given and says so only in its result. */
 function writeWhole(fd: number, bytes: Buffer): void {
   for (let at = 0; at < bytes.length;) {
     const taken = writeSync(fd, bytes, at);

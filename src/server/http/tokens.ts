@@ -1,5 +1,5 @@
-// Tokens: who may ask, and in whose name. The admin token is one private file; scoped tokens are kept only as sums of
-// themselves, each bound to one owner. A token is shown once, when it is made.
+// Tokens: who may call, and as which owner. The admin token is one private file. Scoped tokens are stored only as
+// hashes, each bound to one owner. A token is shown once, when it is created.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -19,11 +19,11 @@ export interface TokenInfo {
 }
 
 interface StoredToken extends TokenInfo {
-  /** SHA-256 of the token, hex: the token has 256 random bits, so nothing slower is needed. */
+  /** SHA-256 of the token, hex. The token has 256 random bits, so a slow hash is not needed. */
   readonly sum: string;
 }
 
-/** Whom a token speaks for. */
+/** The caller that a token identifies. */
 export interface Bearer {
   readonly tokenId: string;
   /** EVERYONE for the admin token. */
@@ -38,12 +38,12 @@ export class Tokens {
   private readonly clock: Clock;
   private readonly adminHash: Buffer;
   private stored: readonly StoredToken[] = [];
-  /** Why the file as it is now cannot be used. */
+  /** Why the file in its present state cannot be used. */
   private problem: HoldfastError | undefined;
   private seenAt = '';
   private last: { readonly token: Buffer; readonly sum: Buffer } | undefined;
 
-  /** Makes the admin token if there is none. A file that is empty or cannot be read is an error, never an open door. */
+  /** Creates the admin token if there is none. A file that is empty or unreadable is an error, never open access. */
   constructor(folder: string, clock: Clock) {
     this.clock = clock;
     this.adminFile = join(folder, 'token');
@@ -97,7 +97,7 @@ export class Tokens {
     return found;
   }
 
-  /** Whether this token still speaks for somebody: not revoked, not expired. A file that cannot be read revokes nothing. */
+  /** Whether a token is neither revoked nor expired. A file that cannot be read revokes nothing. */
   isValid(tokenId: string): boolean {
     try {
       return this.current().some((stored) => stored.id === tokenId && !this.expired(stored));
@@ -107,7 +107,7 @@ export class Tokens {
     }
   }
 
-  /** A caller shows the same token with every request: the last one is not summed up again. */
+  /** A client sends the same token with every request, so the last hash is cached. */
   private hashOfShown(token: string): Buffer {
     const shown = Buffer.from(token);
     if (this.last?.token.length === shown.length && timingSafeEqual(this.last.token, shown))
@@ -120,7 +120,9 @@ export class Tokens {
     return expiresAtMs !== undefined && expiresAtMs <= this.clock.wallMs();
   }
 
-  /** Read again whenever the file has changed: the command line makes and revokes tokens while the server runs. */
+  /**
+   * Reads the file again whenever it has changed: the command line creates and revokes tokens while the server runs.
+   */
   private current(): readonly StoredToken[] {
     const stats = statSync(this.file, { throwIfNoEntry: false });
     const seen = stats ? `${stats.mtimeMs} ${stats.size} ${stats.ino}` : 'none';
@@ -137,12 +139,12 @@ export class Tokens {
     return this.stored;
   }
 
-  /** Two programs that change the tokens at once do so one after the other. */
+  /** Takes the lock, so that two programs change the tokens one after the other. */
   private change(
     changed: (tokens: readonly StoredToken[]) => readonly StoredToken[] | undefined,
   ): void {
     withLock(`${this.file}.lock`, () => {
-      // A file that was written in the same millisecond, with the same size, looks the same as the one before.
+      // A file written in the same millisecond with the same size looks unchanged, so the cache is invalidated.
       this.seenAt = '';
       const tokens = changed(this.current());
       if (tokens) replacePrivate(this.file, `${JSON.stringify(tokens, null, 1)}\n`);
@@ -162,7 +164,7 @@ function parseTokens(text: string): StoredToken[] {
 }
 
 function damaged(error: unknown): HoldfastError {
-  // Not the path: this is told to callers whose token is not known.
+  // Without the path: callers with an unknown token see this message.
   const reason =
     error instanceof HoldfastError
       ? 'it is not a regular file'
@@ -173,7 +175,7 @@ function damaged(error: unknown): HoldfastError {
   );
 }
 
-/** The secret that a file holds; made if there is no file. One that is empty or too short is an error. */
+/** The secret in a file; created if there is no file. An empty or short one is an error. */
 export function secretIn(file: string): string {
   const made = readPrivate(file);
   if (made === undefined) createPrivate(file, `${newToken()}\n`);

@@ -1,24 +1,24 @@
-// Unproven connections: no request of theirs has passed the gate yet. They are let in, but not allowed to crowd: beyond
-// a few, whoever has said nothing valid for a while goes first.
+// Connections on which no request has markProven the gate yet. They are accepted, but above a soft limit the oldest ones
+// are closed.
 
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 
 export interface UnprovenLimits {
-  /** So many may stay as long as they like, within the time limits for slow senders. */
-  readonly few: number;
-  /** Beyond these, one may stay so long: a burst of honest callers needs milliseconds to say who they are. */
+  /** Up to this many may stay, within the timeouts for slow senders. */
+  readonly softLimit: number;
+  /** Above the soft limit, a connection may stay this long: honest clients send their token within milliseconds. */
   readonly patienceMs: number;
   /** Never more than this. */
-  readonly most: number;
+  readonly hardLimit: number;
 }
 
-const defaults: UnprovenLimits = { few: 256, patienceMs: 1000, most: 8192 };
+const defaults: UnprovenLimits = { softLimit: 256, patienceMs: 1000, hardLimit: 8192 };
 
 export class UnprovenConnections {
   private readonly limits: UnprovenLimits;
   private readonly clock: Clock;
-  /** The longest here first. */
+  /** Oldest first. */
   private readonly since = new Map<Socket, number>();
 
   constructor(clock: Clock, limits = defaults) {
@@ -30,25 +30,25 @@ export class UnprovenConnections {
     return this.since.size;
   }
 
-  came(socket: Socket): void {
+  add(socket: Socket): void {
     this.since.set(socket, this.clock.nowUs());
     socket.once('close', () => this.since.delete(socket));
-    this.makeRoom();
+    this.evict();
   }
 
-  /** A request of this connection passed the gate. */
-  passed(socket: Socket): void {
+  /** A request of this connection markProven the gate. */
+  markProven(socket: Socket): void {
     this.since.delete(socket);
   }
 
-  private makeRoom(): void {
-    const { few, patienceMs, most } = this.limits;
-    while (this.since.size > few) {
+  private evict(): void {
+    const { softLimit, patienceMs, hardLimit } = this.limits;
+    while (this.since.size > softLimit) {
       const [longest] = this.since;
       if (!longest) return;
       const [socket, sinceUs] = longest;
       const waitedMs = (this.clock.nowUs() - sinceUs) / 1000;
-      if (this.since.size <= most && waitedMs < patienceMs) return;
+      if (this.since.size <= hardLimit && waitedMs < patienceMs) return;
       this.since.delete(socket);
       socket.destroy();
     }

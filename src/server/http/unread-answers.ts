@@ -1,12 +1,12 @@
-// Answers that are made before they are sent. A client that does not read keeps them in memory, so they are counted per
-// token and in all, and a client that takes nothing for a while is cut off.
+// Large answers that are complete before they are sent. A client that does not read keeps them in memory, so they are
+// limited per token and in total, and a stalled client is disconnected.
 
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { writePaced } from './paced-write.ts';
 import type { Exchange } from './router.ts';
 
-/** Of every answer in JSON. */
+/** Headers of every JSON answer. */
 export const JSON_HEADERS = {
   'Content-Type': 'application/json; charset=utf-8',
   'Cache-Control': 'no-store',
@@ -14,18 +14,18 @@ export const JSON_HEADERS = {
 };
 
 export interface AnswerLimits {
-  /** Bytes of answers that one token has not taken yet. */
+  /** Unread bytes of one token. */
   readonly perToken: number;
-  /** And all tokens together. */
+  /** Unread bytes of all tokens together. */
   readonly total: number;
-  /** A client that takes nothing for so long is cut off. */
+  /** A client that reads nothing for this long is disconnected. */
   readonly stallMs: number;
 }
 
 const MiB = 1024 * 1024;
-/** Six of the largest snapshots; four tokens that do so at once. */
+/** Six of the largest snapshots per token; four such tokens at once. */
 const defaults: AnswerLimits = { perToken: 64 * MiB, total: 256 * MiB, stallMs: 30_000 };
-/** Smaller answers fit into the kernel's own buffers. */
+/** Smaller answers fit into the kernel's socket buffers. */
 export const LARGE_BYTES = 256 * 1024;
 const PIECE_BYTES = 256 * 1024;
 
@@ -42,12 +42,12 @@ export class UnreadAnswers {
     this.clock = clock;
   }
 
-  /** Bytes that are held for clients now. */
+  /** Unread bytes now. */
   get bytes(): number {
     return this.total;
   }
 
-  /** Counts an answer until the result is called, or refuses it. */
+  /** Counts an answer until the returned function is called, or throws. */
   take(tokenId: string, bytes: number): () => void {
     const { perToken, total } = this.limits;
     if (bytes > perToken)
@@ -74,22 +74,22 @@ export class UnreadAnswers {
   }
 }
 
-type Receiver = Pick<Exchange, 'response' | 'gone' | 'caller' | 'room'>;
+type Receiver = Pick<Exchange, 'response' | 'gone' | 'caller' | 'unread'>;
 
-/** Sends a whole answer. Resolves when the client has taken it, or has gone. */
+/** Sends a whole answer. Resolves when the client has taken it or disconnected. */
 export async function sendBytes(
   to: Receiver,
   headers: Readonly<Record<string, string>>,
   bytes: Buffer,
 ): Promise<undefined> {
-  const { response, room } = to;
+  const { response, unread } = to;
   const large = bytes.length > LARGE_BYTES;
-  const free = large ? room.take(to.caller.tokenId, bytes.length) : undefined;
+  const free = large ? unread.take(to.caller.tokenId, bytes.length) : undefined;
   try {
     response.writeHead(200, { ...headers, 'Content-Length': bytes.length });
     if (large) {
       for (let at = 0; at < bytes.length; at += PIECE_BYTES)
-        await writePaced(to, bytes.subarray(at, at + PIECE_BYTES), room);
+        await writePaced(to, bytes.subarray(at, at + PIECE_BYTES), unread);
       response.end();
     } else response.end(bytes);
   } finally {
@@ -98,18 +98,18 @@ export async function sendBytes(
   return undefined;
 }
 
-/** Sends lines as they are made, at the pace of the client. */
+/** Sends lines as they are made, at the client's pace. */
 export async function sendLines(
   to: Receiver,
   headers: Readonly<Record<string, string>>,
   lines: AsyncIterable<string>,
 ): Promise<void> {
-  // What fails before the first line is still a plain error.
+  // An error before the first line can still be answered with a status.
   let begun = false;
   for await (const text of lines) {
     if (!begun) to.response.writeHead(200, headers);
     begun = true;
-    await writePaced(to, text, to.room);
+    await writePaced(to, text, to.unread);
   }
   if (!begun) to.response.writeHead(200, headers);
   to.response.end();

@@ -1,11 +1,11 @@
-// A request becomes a WebSocket. It has passed the gate and found its route like any other; here it leaves HTTP.
+// Turns a request into a WebSocket, after it has passed the gate and found its route.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
-import type { Asked, SocketRow } from './router.ts';
+import type { SocketRequest, SocketRow } from './router.ts';
 import { lazyModules } from '../lazy-modules.ts';
 
-interface Upgrading extends Asked {
+interface Upgrading extends SocketRequest {
   readonly response: ServerResponse;
   readonly head: Buffer;
 }
@@ -14,7 +14,7 @@ export function wantsSocket({ headers, method }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** The library answers a handshake that is malformed itself, with 400 or 426. */
+/** `ws` itself answers a malformed handshake with 400 or 426. */
 export async function becomeSocket(row: SocketRow, upgrading: Upgrading): Promise<void> {
   const { request, response, head, ...asked } = upgrading;
   const socket = request.socket;
@@ -22,7 +22,7 @@ export async function becomeSocket(row: SocketRow, upgrading: Upgrading): Promis
   const { WebSocketServer } = await lazyModules.webSockets();
   const server = new WebSocketServer({
     noServer: true,
-    // Compression costs a window of memory per connection, and time that no loopback has to save.
+    // Compression costs memory per connection, and time that loopback does not need to save.
     perMessageDeflate: false,
     clientTracking: false,
     maxPayload: row.maxMessageBytes,

@@ -140,7 +140,7 @@ function followOptions({ host, heartbeatMs = HEARTBEAT_MS }: NativeOptions) {
 
 function inputCalls({ host, handover }: NativeOptions) {
   const wait = async (exchange: Exchange, owner: Owner, params: Params<'wait'>) => {
-    const handedOver = await handover?.answered(exchange, owner, {
+    const handedOver = await handover?.tryAnswer(exchange, owner, {
       op: 'wait',
       params,
       render: 'json',

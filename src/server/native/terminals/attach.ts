@@ -13,7 +13,7 @@ import { followEvents, type Position } from '../../../base/follow-events.ts';
 import { decodeRecords } from '../../../protocol/record.ts';
 import { nativeEvent } from '../events.ts';
 import { nativeOwner } from '../owner.ts';
-import type { Asked, SocketRow } from '../../http/router.ts';
+import type { SocketRequest, SocketRow } from '../../http/router.ts';
 import type { TerminalSession } from '../../../terminals/terminal-session.ts';
 import type { Terminals } from '../../../terminals/terminals.ts';
 
@@ -39,7 +39,7 @@ export function attachRow(options: AttachOptions): SocketRow {
 
 async function attach(
   socket: WebSocket,
-  asked: Asked,
+  asked: SocketRequest,
   { host, terminals }: AttachOptions,
 ): Promise<void> {
   const gone = new AbortController();
