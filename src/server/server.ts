@@ -1,6 +1,7 @@
 // The server: the doors of one home, in front of its keeper. It holds nothing that a restart would lose.
 
 import { rmSync } from 'node:fs';
+import type { Server } from 'node:http';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { systemClock, type Clock } from '../base/clock.ts';
@@ -200,12 +201,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   };
   const tcp = createDoor({ ...door, kind: 'tcp' });
   releases.add(() => closeDoor(tcp));
-  const port = await listenTcp(tcp, options.port ?? 0, address).catch((error: unknown) => {
-    if (!options.anyPort || !(error instanceof HoldfastError)) throw error;
-    if (error.code !== 'port_in_use') throw error;
-    report(`${error.message} Another is taken.`);
-    return listenTcp(tcp, 0, address);
-  });
+  const port = await openPort(tcp, options, report);
   for (const name of hostNames(address))
     hosts.add(isLoopback(name.replace(/^\[|\]$/g, '')) ? `${name}:*` : `${name}:${port}`);
   await openSocket(door, context);
@@ -224,6 +220,20 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
     routes: router.routes,
     close: () => releases.release(),
   };
+}
+
+async function openPort(
+  server: Server,
+  { port = 0, anyPort, address = DEFAULT_ADDRESS }: ServerOptions,
+  report: (message: string) => void,
+): Promise<number> {
+  try {
+    return await listenTcp(server, port, address);
+  } catch (error) {
+    if (!anyPort || !(error instanceof HoldfastError) || error.code !== 'port_in_use') throw error;
+    report(`${error.message} Another is taken.`);
+    return listenTcp(server, 0, address);
+  }
 }
 
 async function openSocket(

@@ -3,6 +3,7 @@
 
 import * as v from 'valibot';
 import { systemClock, type Clock } from '../base/clock.ts';
+import { omitUndefined } from '../base/omit-undefined.ts';
 import type { Api } from '../client/api.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { inputProblem } from '../protocol/input-problem.ts';
@@ -79,12 +80,13 @@ export class Toolbox {
 
   constructor(options: ToolboxOptions) {
     this.options = options;
-    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = options;
+    const { connection: _api, clock: _clock, leftRunning: _left, ...settings } = options;
+    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = settings;
     this.settings = {
       progressEveryMs: PROGRESS_EVERY_MS,
       terminalIdleMs: TERMINAL_IDLE_MS,
       by: 'tools',
-      ...omitUndefined(options),
+      ...omitUndefined(settings),
       maxOutputBytes: Math.max(LEAST_OUTPUT_BYTES, maxOutputBytes),
     };
   }
@@ -170,9 +172,4 @@ function asMeant(given: object, names: readonly string[]): Record<string, unknow
     else input[meant] = typeof value === 'string' && LISTS.includes(meant) ? [value] : value;
   }
   return input;
-}
-
-function omitUndefined(options: ToolboxOptions): Partial<ToolSettings> {
-  const { connection: _c, clock: _k, leftRunning: _l, ...settings } = options;
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 }

@@ -1,9 +1,9 @@
-// The bodies of coder's requests: read as leniently as its own server reads them, and refused in its words.
+// Parses the bodies of coder's requests as leniently as coder's own server, with the same error texts.
 
 import { HoldfastError, type ErrorCode } from '../../protocol/errors.ts';
 import { decodeFirstValue, field, quoteGo } from '../../protocol/rendering/go-json.ts';
 
-/** A refusal in the peer's own words; logs and figures have it under the code of our own table. */
+/** An error in coder's own words; logs and metrics use the code of our error table. */
 export class CoderError extends HoldfastError {
   readonly status: number;
   readonly answer: Readonly<Record<string, unknown>>;
@@ -28,44 +28,44 @@ export function decode(body: Buffer): unknown {
   try {
     return decodeFirstValue(body.toString('utf8'));
   } catch (error) {
-    // Without the piece of the body that V8 quotes: a secret may stand there.
+    // Without the part of the body that V8 quotes: it may contain a secret.
     const detail = (error as Error).message.replace(/, (?:\.\.\.)?".*$/s, '');
     throw new CoderError(400, 'Request body must be valid JSON.', { detail });
   }
 }
 
-function mistyped(name: string, value: unknown): CoderError {
+function wrongType(name: string, value: unknown): CoderError {
   const detail = `json: cannot unmarshal ${typeof value} into field ${name}`;
   return new CoderError(400, 'Request body must be valid JSON.', { detail });
 }
 
 export function text(body: unknown, name: string): string {
   if (body !== null && (typeof body !== 'object' || Array.isArray(body)))
-    throw mistyped(name, body);
+    throw wrongType(name, body);
   const value = field(body, name) ?? '';
-  if (typeof value !== 'string') throw mistyped(name, value);
+  if (typeof value !== 'string') throw wrongType(name, value);
   return value;
 }
 
 export function flag(body: unknown, name: string): boolean {
   const value = field(body, name) ?? false;
-  if (typeof value !== 'boolean') throw mistyped(name, value);
+  if (typeof value !== 'boolean') throw wrongType(name, value);
   return value;
 }
 
 export function variables(body: unknown): Record<string, string> {
   const value = field(body, 'env') ?? {};
-  if (typeof value !== 'object' || Array.isArray(value)) throw mistyped('env', value);
+  if (typeof value !== 'object' || Array.isArray(value)) throw wrongType('env', value);
   const entries = Object.entries(value as Record<string, unknown>).map(
     ([name, item]): [string, string] => {
-      if (item !== null && typeof item !== 'string') throw mistyped(`env.${name}`, item);
+      if (item !== null && typeof item !== 'string') throw wrongType(`env.${name}`, item);
       return [name, item ?? ''];
     },
   );
   return Object.fromEntries(entries);
 }
 
-/** The peer's two, and the one that a person sends with Ctrl-C. */
+/** coder's two signals, and `interrupt`. */
 export const SIGNALS = { kill: 'SIGKILL', terminate: 'SIGTERM', interrupt: 'SIGINT' } as const;
 
 export function signalName(body: unknown): keyof typeof SIGNALS {

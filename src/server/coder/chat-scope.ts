@@ -1,4 +1,4 @@
-// The chat of a request in the coder dialect: read from two headers by coder's own rules, and held against the token.
+// The chat of a coder request: parsed from two headers by coder's own rules, and checked against the token.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -10,17 +10,17 @@ export interface Chat {
   readonly ancestors: readonly string[];
 }
 
-/** In whose name a coder request acts. */
+/** The owner that a coder request acts as. */
 export interface ChatScope {
-  /** Absent: not a chat request. */
+  /** Absent if the request belongs to no chat. */
   readonly chat?: Chat;
-  /** Processes are started for this owner. */
+  /** Owns the processes that the request starts. */
   readonly owner: Owner;
-  /** With a full token, requests reach beyond their own: as coder's own server lets them. */
+  /** The admin token also reaches processes of other owners, as with coder's own server. */
   readonly compat: boolean;
 }
 
-/** Processes that were started without a chat. */
+/** Owns processes that were started without a chat. */
 export const NO_CHAT: Owner = 'no-chat';
 
 const CHAT_OWNER = 'chat:';
@@ -30,7 +30,7 @@ export function chatOwner(id: string): Owner {
   return CHAT_OWNER + id;
 }
 
-/** The chat that an owner stands for, if it stands for one. */
+/** The chat of an owner, if the owner is one. */
 export function chatOfOwner(owner: Owner): string | undefined {
   return owner.startsWith(CHAT_OWNER) ? owner.slice(CHAT_OWNER.length) : undefined;
 }
@@ -39,14 +39,14 @@ export function chatScope(headers: IncomingHttpHeaders, caller: Caller): ChatSco
   const chat = chatOf(headers);
   if (caller.admin)
     return { ...(chat && { chat }), owner: chat ? chatOwner(chat.id) : NO_CHAT, compat: true };
-  // A scoped token speaks for one chat; the header may only say the same.
+  // A scoped token belongs to one chat, and the header must name it.
   if (!chat) throw new HoldfastError('forbidden', 'This token needs a valid Coder-Chat-Id header.');
   if (chatOwner(chat.id) !== caller.owner)
     throw new HoldfastError('forbidden', 'This token is for another chat.');
   return { chat, owner: caller.owner, compat: false };
 }
 
-/** A missing, malformed or nil id means: not a chat request. */
+/** A missing, malformed or nil id means that the request belongs to no chat. */
 export function chatOf(headers: IncomingHttpHeaders): Chat | undefined {
   const given = headers['coder-chat-id'];
   const id = given === undefined ? undefined : parseUuid(single(given));
@@ -58,7 +58,7 @@ function single(value: string | string[] | undefined): string {
   return (Array.isArray(value) ? value[0] : value) ?? '';
 }
 
-/** A JSON array of ids; what is not one is skipped, what is no array at all is empty. */
+/** A JSON array of ids. Invalid entries are skipped; anything but an array is empty. */
 function parseAncestors(text: string): string[] {
   let parsed: unknown;
   try {
@@ -70,7 +70,7 @@ function parseAncestors(text: string): string[] {
   return parsed.flatMap((item) => (typeof item === 'string' ? (parseUuid(item) ?? []) : []));
 }
 
-/** Plain, with "urn:uuid:", in braces, or 32 digits without dashes; canonical lower case. */
+/** Plain, with "urn:uuid:", in braces, or 32 digits without dashes; returned in canonical lower case. */
 export function parseUuid(text: string): string | undefined {
   const match =
     /^(?:urn:uuid:)?([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})$/i.exec(

@@ -1,4 +1,4 @@
-// Idempotency keys whose start the host has not answered yet: their process is not in any list.
+// Idempotency keys whose start the host has not answered yet. Their processes are in no list so far.
 
 import type { Owner } from '../../protocol/host-api.ts';
 

@@ -1,5 +1,5 @@
-// The dialect of coder's workspace agent, /api/v0/processes: its fields, statuses, sentences and leniency. It translates
-// and decides nothing; where the peer is wrong the host is simply right, and says more in fields that its clients ignore.
+// The dialect of coder's workspace agent, /api/v0/processes: its fields, statuses, texts and leniency. It translates
+// and decides nothing. Where coder's server is wrong, the host's behaviour is kept, and extra fields say more.
 
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -20,19 +20,19 @@ import { SharedWaits } from '../shared-waits.ts';
 import type { StartRate } from '../start-rate.ts';
 
 const PREFIX = '/api/v0/processes';
-/** How long `wait=true` blocks at most; its clients ask again. */
+/** The longest `wait=true`; coder's clients ask again. */
 const WAIT_MS = 300_000;
-/** The host is asked without an end: each caller has its own. */
-const FOR_EVER_MS = Number.MAX_SAFE_INTEGER;
-/** How long a start waits for an earlier one with its key that has not spawned yet. */
+/** The shared wait has no timeout: each client has its own. */
+const UNLIMITED_MS = Number.MAX_SAFE_INTEGER;
+/** How long a start waits for an earlier start with the same key that has not spawned yet. */
 const START_MS = 15_000;
-/** What the shell leaves behind may have a last word: its clients stop reading at `running: false`. */
+/** Descendants of the shell may print after its exit, but coder's clients stop reading at `running: false`. */
 const DRAIN_MS = 100;
 const LIST_LIMIT = 10;
-/** As much as the peer's own server reads. */
+/** The same as coder's own server. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const MINUTE = 60_000;
-/** How long a finished process is kept: longer when its start may be repeated. */
+/** How long an exited process is kept: longer if its start may be repeated. */
 const KEEP_MS = 5 * MINUTE;
 const KEEP_KEYED_MS = 60 * MINUTE;
 
@@ -53,15 +53,15 @@ const coderDialect: Dialect = {
 export interface CoderOptions {
   readonly host: HostApi;
   readonly clock: Clock;
-  /** Lets the keeper answer those who wait, where it can. */
+  /** Lets the keeper answer waiting clients, if it can. */
   readonly handover?: Handover;
-  /** For scoped tokens: a full one may start as fast as with the peer. */
+  /** For scoped tokens. The admin token is not limited, as with coder. */
   readonly startRate?: StartRate;
-  /** Where commands run that name no directory, if it exists; otherwise the home directory. */
+  /** The working directory of commands that name none; the user's home directory if it does not exist. */
   readonly defaultDirectory?: string | undefined;
 }
 
-interface Waiting {
+interface OutputDeps {
   readonly host: HostApi;
   readonly handover: Handover | undefined;
   readonly waits: SharedWaits<JsonText>;
@@ -101,7 +101,7 @@ async function start(
   const spec: StartSpec = {
     id: randomUUID(),
     command,
-    cwd: workdir || existing(options.defaultDirectory) || '~',
+    cwd: workdir || usableDirectory(options.defaultDirectory) || '~',
     env: { ...variables(body), ...(scope.chat && { CODER_CHAT_ID: scope.chat.id }) },
     ...(key !== '' && { key }),
     keepMs: key === '' ? KEEP_MS : KEEP_KEYED_MS,
@@ -124,10 +124,10 @@ async function start(
 }
 
 /**
- * What is configured but not there is as if it were not configured. Where an answer may never come it is not looked for
- * here: the keeper asks, with a time limit.
+ * A configured directory that does not exist is ignored. A path that may hang is not checked here: the keeper probes it
+ * with a time limit.
  */
-function existing(folder: string | undefined): string | undefined {
+function usableDirectory(folder: string | undefined): string | undefined {
   try {
     if (folder !== undefined && new Mounts(undefined).look().find(folder) === 'elsewhere')
       return folder;
@@ -137,12 +137,12 @@ function existing(folder: string | undefined): string | undefined {
   }
 }
 
-interface Starting extends CoderOptions {
+interface StartDeps extends CoderOptions {
   readonly pending: PendingKeys;
 }
 
 async function startAs(
-  options: Starting,
+  options: StartDeps,
   owner: Owner,
   spec: StartSpec,
 ): ReturnType<HostApi['start']> {
@@ -152,8 +152,8 @@ async function startAs(
     if (!(error instanceof HoldfastError) || error instanceof CoderError) throw error;
     const { code, message } = error;
     if (code === 'key_conflict') {
-      const told = 'Idempotency key was already used to start a process with different parameters.';
-      throw new CoderError(409, told, { code: 'input_mismatch', detail: message }, code);
+      const text = 'Idempotency key was already used to start a process with different parameters.';
+      throw new CoderError(409, text, { code: 'input_mismatch', detail: message }, code);
     }
     const detail = `start process: ${message}`;
     const retry = errors[code].retryable ? { code } : {};
@@ -161,9 +161,9 @@ async function startAs(
   }
 }
 
-/** The ancestors of a chat decide nothing about what runs: a replay that names others is the same start. */
+/** A repeated start with other ancestors is the same start: the ancestors of a chat do not affect what runs. */
 async function startOnce(
-  { host, clock, pending }: Starting,
+  { host, clock, pending }: StartDeps,
   owner: Owner,
   spec: StartSpec,
 ): ReturnType<HostApi['start']> {
@@ -182,7 +182,7 @@ async function startOnce(
   }
 }
 
-/** Whoever holds the key goes on; only this caller is sent away, to come again. */
+/** The start that holds the key continues; only this client gets an error, and can retry. */
 function withinStartTime<T>(started: Promise<T>, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(START_MS, () => {
@@ -202,7 +202,7 @@ async function list(exchange: Exchange, host: HostApi): Promise<unknown> {
   return { processes: processes.map(describe), total };
 }
 
-async function output(exchange: Exchange, { host, handover, waits }: Waiting): Promise<unknown> {
+async function output(exchange: Exchange, { host, handover, waits }: OutputDeps): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const id = exchange.params['id'] ?? '';
   if (exchange.query.get('wait') === 'true') {
@@ -211,12 +211,12 @@ async function output(exchange: Exchange, { host, handover, waits }: Waiting): P
       handover?.tryAnswer(exchange, owner, { op: 'text', params, render: 'coder' }),
     );
     if (handedOver === true) return undefined;
-    // One question to the host for all: the answer is on its way as soon as the shell has ended.
+    // All clients share one request to the host, which answers as soon as the shell has exited.
     const { chat, owner, compat } = scope;
     const key = JSON.stringify([id, owner, compat, chat !== undefined]);
     const patience = { timeoutMs: WAIT_MS, gone: exchange.gone };
     const answer = await waits.join(key, patience, async (gone) => {
-      const ended = await snapshot(host, scope, id, { waitMs: FOR_EVER_MS, gone });
+      const ended = await snapshot(host, scope, id, { waitMs: UNLIMITED_MS, gone });
       return new JsonText(encodeGoJson(ended));
     });
     if (answer) return answer;
@@ -239,7 +239,7 @@ async function snapshot(
 async function signal(exchange: Exchange, host: HostApi): Promise<unknown> {
   const scope = chatScope(exchange.request.headers, exchange.caller);
   const id = exchange.params['id'] ?? '';
-  // A foreign process is not found whatever the body says; an unknown one only after the body made sense.
+  // A process of another owner is not found whatever the body says; for an unknown one the body is checked first.
   const known = await find(host, scope, id).catch((error: unknown) => error as HoldfastError);
   if (known instanceof HoldfastError && (await existsForOthers(host, scope, id))) throw known;
   const name = signalName(decode(exchange.body));
@@ -301,7 +301,7 @@ function find(host: HostApi, scope: ChatScope, id: string): Promise<ProcessInfo>
   return asOwner(scope, id, (owner) => host.get(owner, { id }));
 }
 
-/** Its own; with a full token also those of nobody, and without a chat header everybody's. */
+/** Its own processes. With the admin token also those without a chat, and without a chat header all. */
 async function asOwner<T>(
   scope: ChatScope,
   id: string,

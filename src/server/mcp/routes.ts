@@ -1,5 +1,5 @@
-// The MCP dialect: Streamable HTTP at /mcp, behind the same gate as everything else. It translates and decides nothing;
-// the protocol's library is loaded soon after the start.
+// The MCP dialect: Streamable HTTP at /mcp, behind the same gate as all routes. It translates and decides nothing. The
+// MCP library is loaded soon after the start.
 
 import type { Clock } from '../../base/clock.ts';
 import { realSignal } from '../../protocol/cancellation.ts';
@@ -19,21 +19,21 @@ export interface McpRouteOptions {
   readonly host: HostApi;
   readonly clock: Clock;
   readonly terminals: TerminalCallOptions['terminals'];
-  /** The shell of whoever runs the server. */
+  /** The shell of the server's user. */
   readonly shell: string;
   readonly startRate: StartRate;
-  /** Whether a scoped token is still good; always, unless told. */
+  /** Whether a scoped token is neither revoked nor expired; by default always. */
   readonly isValid?: ((tokenId: string) => boolean) | undefined;
   readonly defaultDirectory?: string | undefined;
-  /** How often a wait tells that it goes on. */
+  /** How often a wait reports progress. */
   readonly heartbeatMs?: number | undefined;
   readonly report: (message: string) => void;
 }
 
-/** How often tokens are looked at that were revoked. */
+/** How often revoked tokens are looked for. */
 const SWEEP_MS = 60_000;
 
-interface Served {
+interface TokenEntry {
   readonly caller: Caller;
   readonly sessions: McpSessions;
   /** Requests that are being answered. */
@@ -46,13 +46,13 @@ const MCP_OWNER: Owner = 'mcp';
 export function mcpRoutes(options: McpRouteOptions): { routes: Route[]; close(): Promise<void> } {
   const tokens = new TokenSessions(options);
   const handler = async (exchange: Exchange): Promise<undefined> => {
-    const served = tokens.of(exchange.caller);
-    const deliver = (response: Response): Promise<void> => pass(exchange, response);
-    served.open += 1;
+    const entry = tokens.entryOf(exchange.caller);
+    const deliver = (response: Response): Promise<void> => sendResponse(exchange, response);
+    entry.open += 1;
     try {
-      await served.sessions.answer(ownerOf(exchange), webRequest(exchange), deliver);
+      await entry.sessions.answer(ownerOf(exchange), webRequest(exchange), deliver);
     } finally {
-      served.open -= 1;
+      entry.open -= 1;
     }
     return undefined;
   };
@@ -60,52 +60,50 @@ export function mcpRoutes(options: McpRouteOptions): { routes: Route[]; close():
     routes: (['POST', 'GET', 'DELETE'] as const).map((method) => {
       return { method, path: '/mcp', handler };
     }),
-    close: async () => {
-      await tokens.close();
-    },
+    close: () => tokens.close(),
   };
 }
 
-/** The sessions of each token. Those of a token that was revoked or has expired end. */
+/** The sessions of each token. When a token is revoked or expires, its sessions end. */
 class TokenSessions {
   private readonly options: McpRouteOptions;
-  private readonly served = new Map<string, Served>();
+  private readonly entries = new Map<string, TokenEntry>();
   private cancelSweep: (() => void) | undefined;
 
   constructor(options: McpRouteOptions) {
     this.options = options;
   }
 
-  of(caller: Caller): Served {
-    const known = this.served.get(caller.tokenId);
+  entryOf(caller: Caller): TokenEntry {
+    const known = this.entries.get(caller.tokenId);
     if (known) return known;
     this.sweep();
-    const served = { caller, sessions: sessionsFor(this.options, caller), open: 0 };
-    this.served.set(caller.tokenId, served);
+    const entry = { caller, sessions: sessionsFor(this.options, caller), open: 0 };
+    this.entries.set(caller.tokenId, entry);
     this.cancelSweep ??= this.options.clock.after(SWEEP_MS, () => this.sweep());
-    return served;
+    return entry;
   }
 
   async close(): Promise<void> {
     this.cancelSweep?.();
-    await Promise.all(Array.from(this.served.values(), ({ sessions }) => sessions.close()));
+    await Promise.all(Array.from(this.entries.values(), ({ sessions }) => sessions.close()));
   }
 
   /** A token without sessions is forgotten. */
   private sweep(): void {
     const { isValid, clock } = this.options;
-    for (const [tokenId, { sessions, caller, open }] of this.served) {
+    for (const [tokenId, { sessions, caller, open }] of this.entries) {
       const revoked = !caller.admin && isValid?.(tokenId) === false;
-      if (revoked || (sessions.size === 0 && open === 0)) this.served.delete(tokenId);
+      if (revoked || (sessions.size === 0 && open === 0)) this.entries.delete(tokenId);
       if (revoked) void sessions.close();
     }
     this.cancelSweep?.();
     this.cancelSweep =
-      this.served.size === 0 ? undefined : clock.after(SWEEP_MS, () => this.sweep());
+      this.entries.size === 0 ? undefined : clock.after(SWEEP_MS, () => this.sweep());
   }
 }
 
-/** Per token, so that its starts count for it. */
+/** Per token, so that starts count against its rate. */
 function sessionsFor(options: McpRouteOptions, caller: Caller): McpSessions {
   const { clock, startRate, defaultDirectory: directory, heartbeatMs, report } = options;
   return new McpSessions({
@@ -159,8 +157,8 @@ function webRequest({ request, body, gone }: Exchange): Request {
   });
 }
 
-/** At the reader's pace; when it goes away, the protocol's library is told by the end of its stream. */
-async function pass(exchange: Exchange, answer: Response): Promise<void> {
+/** At the client's pace. When the client disconnects, the library sees its stream cancelled. */
+async function sendResponse(exchange: Exchange, answer: Response): Promise<void> {
   const { response, gone } = exchange;
   response.writeHead(answer.status, {
     'Cache-Control': 'no-store',
@@ -173,8 +171,8 @@ async function pass(exchange: Exchange, answer: Response): Promise<void> {
   }
   response.flushHeaders();
   const reader = answer.body.getReader();
-  const leave = (): void => void reader.cancel();
-  gone.addEventListener('abort', leave, { once: true });
+  const cancel = (): void => void reader.cancel();
+  gone.addEventListener('abort', cancel, { once: true });
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -183,6 +181,6 @@ async function pass(exchange: Exchange, answer: Response): Promise<void> {
     }
     response.end();
   } finally {
-    gone.removeEventListener('abort', leave);
+    gone.removeEventListener('abort', cancel);
   }
 }

@@ -1,6 +1,6 @@
-// The MCP sessions of the server: one per client that said hello, each bound to the owner it was made for. A session this
-// server does not know, because it was restarted or had many, is opened again under its id: for the client nothing
-// happened.
+// The MCP sessions of the server: one per client that initialized, each bound to its owner. If this server does not
+// know a session, because it was restarted or closed an idle one, it opens the session again under its id, and the
+// client notices nothing.
 
 import type {
   Server,
@@ -16,14 +16,14 @@ interface Session {
   readonly transport: Transport;
   readonly server: Server;
   usedAtUs: number;
-  /** Requests that are being answered, the stream of notifications included. */
+  /** Requests that are being answered, including the stream of notifications. */
   open: number;
 }
 
 const ID = /^hf-[0-9a-z]{26}$/;
-const MOST_SESSIONS = 500;
-/** Ended ones are refused by name, so many of them; they answer 404 by the protocol. */
-const MOST_ENDED = 1000;
+const MAX_SESSIONS = 500;
+/** The protocol demands 404 for sessions that the client ended. This many are remembered. */
+const MAX_ENDED = 1000;
 
 export interface McpSessionsOptions {
   readonly clock: Clock;
@@ -40,7 +40,7 @@ export class McpSessions {
     this.options = options;
   }
 
-  /** Without a session id it must be a hello, which the protocol's own transport checks. */
+  /** A request without a session id must be `initialize`; the MCP library checks that. */
   async answer(
     owner: Owner,
     request: Request,
@@ -56,7 +56,7 @@ export class McpSessions {
     } finally {
       session.open -= 1;
       session.usedAtUs = this.options.clock.nowUs();
-      // What was no hello began nothing.
+      // The request was not `initialize`, so there is no session.
       if (session.transport.sessionId === undefined) await session.server.close();
     }
   }
@@ -88,10 +88,10 @@ export class McpSessions {
     return this.open(owner, `hf-${randomId()}`);
   }
 
-  /** The hello of then is said again on behalf of the client. */
+  /** Repeats the handshake on behalf of the client. */
   private async reopen(owner: Owner, id: string): Promise<Session> {
     const session = await this.open(owner, id);
-    const say = async (message: object, headers: Record<string, string>): Promise<void> => {
+    const post = async (message: object, headers: Record<string, string>): Promise<void> => {
       const answer = await session.transport.handleRequest(
         new Request('http://localhost/mcp', {
           method: 'POST',
@@ -108,8 +108,8 @@ export class McpSessions {
     const { LATEST_PROTOCOL_VERSION: protocolVersion } = await lazyModules.mcp();
     const clientInfo = { name: 'reopened', version: '0' };
     const params = { protocolVersion, capabilities: {}, clientInfo };
-    await say({ id: 0, method: 'initialize', params }, {});
-    await say({ method: 'notifications/initialized' }, { 'Mcp-Session-Id': id });
+    await post({ id: 0, method: 'initialize', params }, {});
+    await post({ method: 'notifications/initialized' }, { 'Mcp-Session-Id': id });
     return session;
   }
 
@@ -121,7 +121,7 @@ export class McpSessions {
       sessionIdGenerator: () => id,
       onsessioninitialized: () => {
         this.sessions.set(name, session);
-        this.forgetIdle();
+        this.closeIdle();
       },
       onsessionclosed: () => this.end(name, id),
     });
@@ -134,11 +134,11 @@ export class McpSessions {
     this.sessions.delete(name);
     this.ended.add(id);
     const [oldest] = this.ended;
-    if (this.ended.size > MOST_ENDED && oldest !== undefined) this.ended.delete(oldest);
+    if (this.ended.size > MAX_ENDED && oldest !== undefined) this.ended.delete(oldest);
   }
 
-  private forgetIdle(): void {
-    if (this.sessions.size <= MOST_SESSIONS) return;
+  private closeIdle(): void {
+    if (this.sessions.size <= MAX_SESSIONS) return;
     const idle = Array.from(this.sessions).filter(([, { open }]) => open === 0);
     const [oldest] = idle.sort(([, one], [, two]) => one.usedAtUs - two.usedAtUs);
     if (!oldest) return;

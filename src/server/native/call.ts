@@ -1,4 +1,4 @@
-// One call of a native operation, its query and body already checked, and the table of what each answers.
+// One call of a native operation with its checked query and body, and the type of the table of handlers.
 
 import type { Answer, Body, NativeName, Query } from './operations.ts';
 import type { NativeOwner } from './owner.ts';
@@ -7,13 +7,13 @@ import type { Exchange } from '../http/router.ts';
 export interface NativeCall<Name extends NativeName> {
   readonly exchange: Exchange;
   readonly owner: NativeOwner;
-  /** The process in the path, for rows that name one. */
+  /** The process in the path, for operations that name one. */
   readonly id: string;
   readonly query: Query<Name>;
   readonly body: Body<Name>;
 }
 
-/** Nothing, when the answer has been written already. */
+/** A handler returns undefined if it has written the answer itself. */
 export type Calls = {
   readonly [Name in NativeName]: (call: NativeCall<Name>) => Promise<Answer<Name> | undefined>;
 };

@@ -1,5 +1,4 @@
-// The description of the native operations as one page to read: no script, nothing from elsewhere, made from the same
-// document as /openapi.json.
+// The native operations as one HTML page, made from the document of /openapi.json. It has no script and loads nothing.
 
 import { createHash } from 'node:crypto';
 import { errors } from '../../protocol/errors.ts';
@@ -18,10 +17,10 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.75rem 0.25rem 0; border-bottom: 1px solid #8883; }
 `;
 
-const styleSum = createHash('sha256').update(STYLE).digest('base64');
+const styleHash = createHash('sha256').update(STYLE).digest('base64');
 
-/** Only the style above is allowed; nothing is fetched, run, sent or framed. */
-export const DOCS_POLICY = `default-src 'none'; style-src 'sha256-${styleSum}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+/** Allows only the style above: nothing is fetched, run, sent or framed. */
+export const DOCS_POLICY = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 export function docsPage(document: OpenApi): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -75,12 +74,12 @@ function fieldTable(schema: JsonSchema): string {
   const required = (schema['required'] ?? []) as readonly string[];
   const fields = Object.entries((schema['properties'] ?? {}) as Record<string, JsonSchema>);
   const rows = fields.map(([name, field]) => {
-    return `<tr><td><code>${escape(name)}</code></td><td>${required.includes(name) ? 'required' : ''}</td><td>${typeText(field)}</td><td>${escape(wordsOf(field))}</td></tr>`;
+    return `<tr><td><code>${escape(name)}</code></td><td>${required.includes(name) ? 'required' : ''}</td><td>${typeText(field)}</td><td>${escape(descriptionOf(field))}</td></tr>`;
   });
   return `<table>${rows.join('\n')}</table>`;
 }
 
-function wordsOf({ description }: JsonSchema): string {
+function descriptionOf({ description }: JsonSchema): string {
   return typeof description === 'string' ? description : '';
 }
 
@@ -92,7 +91,7 @@ function shapeSection([name, schema]: [string, JsonSchema]): string {
   return `<h3 id="shape-${escape(name)}">${escape(name)}</h3>\n${body}`;
 }
 
-/** A type in a few words, with a link where it has a name. */
+/** A type in a few words, with a link if it has a name. */
 function typeText(schema: JsonSchema): string {
   const reference = schema['$ref'];
   if (typeof reference === 'string') {

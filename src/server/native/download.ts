@@ -1,5 +1,5 @@
-// The output of a process as raw bytes: one range of it, or a stream of all that is retained, at the reader's pace. Never
-// shown by a browser, always saved: the bytes are somebody else's.
+// The output of a process as raw bytes: one range, or a stream of everything retained, at the client's pace. Browsers
+// save it and never display it, because a program wrote it.
 
 import type { HostApi, Owner } from '../../protocol/host-api.ts';
 import { sendBytes } from '../http/unread-answers.ts';
@@ -50,7 +50,7 @@ async function stream(
   for (let at = part.from; at < to;) {
     const maxBytes = Math.min(PIECE_BYTES, to - at);
     const { offset, bytes } = await host.range(owner, { id, offset: at, maxBytes }, exchange.gone);
-    // Behind the end that was promised, or nothing left: the rest is no longer kept.
+    // Everything behind `offset` is beyond the promised end or no longer retained.
     const fits = bytes.subarray(0, Math.max(0, to - offset));
     if (fits.length === 0) {
       skipped += to - at;

@@ -1,4 +1,4 @@
-// The shapes of events as the native routes tell them, and of what they are made of.
+// The schemas of events in native answers, and of their parts.
 
 import * as v from 'valibot';
 import { streams } from '../../protocol/event.ts';

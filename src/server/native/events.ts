@@ -1,5 +1,4 @@
-// Events as the native routes tell them: what the journal holds, in JSON. Output is text where it is UTF-8 and base64
-// where it is not, so that no byte is changed on its way.
+// Journal events as JSON. Output is text if it is UTF-8, otherwise base64, so that every byte is preserved.
 
 import { isUtf8 } from 'node:buffer';
 import type { EventBody, EventStamp, ProcessEvent, Stream } from '../../protocol/event.ts';
@@ -18,29 +17,22 @@ export type NativeEvent = EventStamp & (NativeOutput | Exclude<EventBody, { kind
 
 export type NativePage = Omit<Page, 'records'> & { readonly events: readonly NativeEvent[] };
 
-/** What the host notes for its own use, and nobody outside can use. */
+/** Facts that only the host uses. */
 const INTERNAL = new Set(['serial', 'fingerprint', 'bootId', 'segments', 'started']);
 
 export function nativeEvent(event: ProcessEvent): NativeEvent {
-  if (event.kind === 'started') {
-    const { pid, ...facts } = event.body;
-    const shown = Object.entries(facts).filter(([name]) => !INTERNAL.has(name));
-    return { ...event, body: { pid, ...Object.fromEntries(shown) } };
-  }
-  if (event.kind === 'closed') {
-    const { bytes, ...facts } = event.body;
-    const shown = Object.entries(facts).filter(([name]) => !INTERNAL.has(name));
-    return { ...event, body: { bytes, ...Object.fromEntries(shown) } as typeof event.body };
-  }
+  if (event.kind === 'started') return { ...event, body: withoutInternal(event.body) };
+  if (event.kind === 'closed') return { ...event, body: withoutInternal(event.body) };
   if (event.kind !== 'output') return event;
   const { data, ...rest } = event;
-  return { ...rest, ...(isUtf8(data) ? { text: data.toString('utf8') } : base64Of(data)) };
+  if (isUtf8(data)) return { ...rest, text: data.toString('utf8') };
+  return { ...rest, base64: data.toString('base64') };
+}
+
+function withoutInternal<T extends object>(facts: T): T {
+  return Object.fromEntries(Object.entries(facts).filter(([name]) => !INTERNAL.has(name))) as T;
 }
 
 export function nativePage({ records, ...page }: Page): NativePage {
   return { events: Array.from(decodeRecords(records), nativeEvent), ...page };
-}
-
-function base64Of(data: Buffer): { base64: string } {
-  return { base64: data.toString('base64') };
 }

@@ -1,5 +1,5 @@
-// Following: the events of one process, or the ends of all, as they come. A page is asked for only when the reader has
-// room, so a slow one costs a page and not the output; what it is too slow for it is told it has missed.
+// Streams the events of one process, or all completions, as server-sent events. A page is read only when the client can
+// take it, so a slow client costs one page of memory; events it is too slow for are reported as missed.
 
 import type { Completion, HostApi, Owner, Page } from '../../protocol/host-api.ts';
 import { followEvents } from '../../base/follow-events.ts';
@@ -8,9 +8,9 @@ import { nativeEvent } from './events.ts';
 import { EventStream, resumeAfter, type SseEvent } from '../http/sse.ts';
 import type { Exchange } from '../http/router.ts';
 
-/** Small enough that thousands of followers fit, large enough that a flood needs few questions. */
+/** Small enough for thousands of followers, large enough that a flood needs few reads. */
 const PAGE_BYTES = 128 * 1024;
-const COMPLETIONS_AT_ONCE = 1000;
+const COMPLETIONS_PER_PAGE = 1000;
 
 export interface FollowOptions {
   readonly host: HostApi;
@@ -23,7 +23,7 @@ export async function followProcess(
   { host, heartbeatMs }: FollowOptions,
 ): Promise<void> {
   const after = resumeAfter(exchange, target.after);
-  // Before the status is sent: an unknown process is still a plain error.
+  // Before the status is sent, so that an unknown process is a plain error.
   const { id, owner } = await host.get(target.owner, { id: target.id });
   const stream = new EventStream(exchange);
   try {
@@ -61,7 +61,7 @@ export async function followCompletions(
   const { owner, subscriber } = target;
   let after = resumeAfter(exchange, target.after);
   const stream = new EventStream(exchange);
-  const params = { subscriber, limit: COMPLETIONS_AT_ONCE, waitMs: heartbeatMs };
+  const params = { subscriber, limit: COMPLETIONS_PER_PAGE, waitMs: heartbeatMs };
   try {
     for (;;) {
       const { completions } = await host.completions(owner, { ...params, after }, exchange.gone);

@@ -1,16 +1,16 @@
-// What a native request brings: its query and its body, checked once against the row of its operation.
+// Checks the query and the body of a native request against the schemas of its operation.
 
 import { isUtf8 } from 'node:buffer';
 import * as v from 'valibot';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { inputProblem } from '../../protocol/input-problem.ts';
 
-/** Nothing that a row takes is nested deeper; writing out much deeper values would overflow the stack. */
+/** No operation takes deeper values, and serializing much deeper ones would overflow the stack. */
 const MAX_DEPTH = 64;
 
 type Fields = v.StrictObjectSchema<v.ObjectEntries, undefined>;
 
-/** Text becomes a number or a flag where the row wants one; the row then judges it. */
+/** Converts text to a number or a boolean where the schema wants one; the schema then checks it. */
 export function parseQuery<Schema extends Fields>(
   schema: Schema,
   query: URLSearchParams,
@@ -24,7 +24,7 @@ export function parseQuery<Schema extends Fields>(
   return check(schema, input);
 }
 
-/** No body is an empty object. */
+/** No body counts as an empty object. */
 export function parseBody<Schema extends Fields>(
   schema: Schema,
   body: Buffer,
@@ -39,7 +39,7 @@ function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
-    // The engine's own message would repeat a part of the body.
+    // V8's message would quote a part of the body.
     throw invalid('The body is not valid JSON.');
   }
 }

@@ -1,4 +1,4 @@
-// The native operations on leases: by them a caller's processes end with the caller.
+// The native operations on leases, which end a caller's processes with the caller.
 
 import * as v from 'valibot';
 import { operations } from '../../protocol/operations.ts';

@@ -1,10 +1,9 @@
-// The description of the native operations, OpenAPI 3.1, made from their rows: the schemas that check are the schemas
-// that are shown.
+// OpenAPI 3.1 of the native operations. It is made from the same schemas that check the requests.
 
 import { VERSION } from '../../base/version.ts';
 import { nativeOperations, type NativeOperation } from './operations.ts';
 import { named } from './shapes.ts';
-import { OWNER_WORDS } from './query.ts';
+import { OWNER_DESCRIPTION } from './query.ts';
 import {
   isOptional,
   jsonSchema,
@@ -52,7 +51,7 @@ const OWNER_HEADER: Parameter = {
   name: 'Holdfast-Owner',
   in: 'header',
   required: false,
-  description: OWNER_WORDS,
+  description: OWNER_DESCRIPTION,
   schema: { type: 'string' },
 };
 const LAST_EVENT_ID: Parameter = {

@@ -1,5 +1,5 @@
-// The native operations: one row per method and path, with what it takes and what it answers. The rows check what comes
-// in, and the same rows are what /openapi.json and /docs say. What a row takes is made of the host's own rows.
+// The native operations: one row per method and path, with the schemas of its query, body and answer. The rows check
+// requests and are the source of /openapi.json and /docs. Their fields are those of the host's operations.
 
 import * as v from 'valibot';
 import { optional } from '../../protocol/schema/described.ts';
@@ -7,22 +7,22 @@ import { operations } from '../../protocol/operations.ts';
 import { leaseOperations } from './lease-operations.ts';
 import { query } from './query.ts';
 import { answers } from './shapes.ts';
-import { strictly } from './strict-schema.ts';
-import { waitedFor } from './waited-for.ts';
+import { makeStrict } from './strict-schema.ts';
+import { waitConditions } from './wait-conditions.ts';
 import { terminalOperations } from './terminals/operations.ts';
 
 const base64 = v.pipe(v.string(), v.base64('must be base64'));
 
 /** Strict at every depth. */
 const body = <Entries extends v.ObjectEntries>(entries: Entries) =>
-  strictly(v.strictObject(entries));
+  makeStrict(v.strictObject(entries));
 
 const without = <Entries extends v.ObjectEntries>(row: v.ObjectSchema<Entries, undefined>) => {
   const { id: _id, ...rest } = row.entries as Entries & { id?: unknown };
   return rest as Omit<Entries, 'id'>;
 };
 
-/** The rest of a read is for dialects that count and hold back by themselves. */
+/** The other fields of `read` are for dialects that number events and pace output themselves. */
 const { after, offset, maxBytes, waitMs } = operations.read.entries;
 const pageQuery = { after, offset, maxBytes, waitMs };
 const { timeoutMs } = operations.wait.entries;
@@ -133,7 +133,7 @@ export const nativeOperations = {
     about:
       'Returns when the first condition is met, when none can be met any more, or after timeoutMs. Never ends a process. Closing the connection cancels the wait.',
     query: query({}),
-    body: body({ for: waitedFor, timeoutMs }),
+    body: body({ for: waitConditions, timeoutMs }),
     answer: answers.waited,
   },
   wait: {
@@ -282,13 +282,13 @@ export interface NativeOperation {
   readonly path: string;
   readonly summary: string;
   readonly about?: string;
-  /** Needs no token: it tells nothing of any process and does nothing. */
+  /** Needs no token: it reveals no process and changes nothing. */
   readonly anonymous?: true;
   readonly query: v.StrictObjectSchema<v.ObjectEntries, undefined>;
   readonly body?: v.StrictObjectSchema<v.ObjectEntries, undefined>;
-  /** What the JSON of the answer looks like. */
+  /** The schema of the JSON answer. */
   readonly answer?: v.GenericSchema;
-  /** Or what else is answered. */
+  /** The media type of any other answer. */
   readonly media?: string;
 }
 
@@ -300,7 +300,7 @@ export type Body<Name extends NativeName> =
   Row<Name> extends { readonly body: infer Schema extends v.GenericSchema }
     ? v.InferOutput<Schema>
     : undefined;
-/** Nothing for rows that write their answer themselves. */
+/** Void for operations that write their answer themselves. */
 export type Answer<Name extends NativeName> =
   Row<Name> extends { readonly answer: infer Schema extends v.GenericSchema }
     ? v.InferOutput<Schema>

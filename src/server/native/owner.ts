@@ -1,4 +1,4 @@
-// In whose name a native request acts. The token decides; a header, or the query, may narrow it and never widen it.
+// The owner that a native request acts as. The token decides; a header or the query may narrow it, never widen it.
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
@@ -6,15 +6,15 @@ import { invalid } from './input.ts';
 import type { Exchange } from '../http/router.ts';
 
 export interface NativeOwner {
-  /** Whose processes are seen and touched. */
+  /** Whose processes the request sees and changes. */
   readonly sees: Owner;
-  /** For whom processes are started. */
+  /** Who owns the processes that the request starts. */
   readonly starts: Owner;
 }
 
 /** Owns what the admin starts without naming an owner. */
 const API_OWNER: Owner = 'api';
-/** Printable; no comma, because Node joins a header that is sent twice with one. */
+/** Printable. No comma, because Node joins repeated headers with one. */
 const OWNER = /^[\x20-\x2b\x2d-\x7e]{1,256}$/;
 
 export function nativeOwner({

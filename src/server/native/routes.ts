@@ -1,4 +1,4 @@
-// The native dialect, /v1: each row of its operations with what it asks of the host. It translates and decides nothing.
+// The native dialect, /v1: what each operation calls on the host. It translates and decides nothing.
 
 import { stripAnsi } from '../../base/bytes/ansi.ts';
 import { residentBytes } from '../../system/resident-size.ts';
@@ -33,14 +33,14 @@ export interface NativeOptions extends TerminalCallOptions {
   readonly metrics: Metrics;
   readonly startRate: StartRate;
   readonly maxBodyBytes: number;
-  /** Lets the keeper answer those who wait, where it can. */
+  /** Lets the keeper answer waiting clients, if it can. */
   readonly handover?: Handover;
   readonly heartbeatMs?: number | undefined;
 }
 
-/** How long `/v1/run` waits when it is not told. */
+/** The default timeout of `/v1/run`. */
 const RUN_MS = 60_000;
-/** After the exit, for output that descendants still hold. */
+/** How long to wait after the exit for output that descendants still write. */
 const DRAIN_MS = 100;
 
 export function nativeRoutes(options: NativeOptions): Route[] {
@@ -82,10 +82,10 @@ function startCalls({ host, startRate }: NativeOptions) {
       await startRate.admit(exchange.caller);
       const begun = await host.start(owner.starts, { ...spec, waitMs: timeoutMs }, exchange.gone);
       const { process, attached } = begun;
-      // The start has waited, unless the process was there before: then the text waits.
+      // The start has waited, unless the process existed before: then the text waits.
       const wait = attached ? { waitMs: timeoutMs } : {};
       const wanted = { id: process.id, maxBytes, drainMs: DRAIN_MS, ...wait };
-      const shown = cleaned(await host.text(process.owner, wanted, exchange.gone), clean);
+      const shown = withCleanText(await host.text(process.owner, wanted, exchange.gone), clean);
       return { ...shown, attached, timedOut: shown.process.outcome === undefined };
     },
     list: ({ owner, query: { owner: _owner, ...filter } }) => host.list(owner.sees, filter),
@@ -95,7 +95,7 @@ function startCalls({ host, startRate }: NativeOptions) {
   } satisfies Partial<Calls>;
 }
 
-/** Nothing is ended: one whose descendants are alive is left, because by it they can be found. */
+/** Stops nothing. A process with live descendants is kept, because it is the way to find them. */
 async function prune(host: HostApi, owner: Owner): Promise<number> {
   const processes = await listAll((page) => host.list(owner, page));
   const ended = processes.filter(
@@ -117,7 +117,7 @@ function outputCalls(options: NativeOptions) {
   const { host } = options;
   return {
     text: async ({ exchange, owner, id, query: { owner: _owner, clean, ...wanted } }) =>
-      cleaned(await host.text(owner.sees, { id, ...wanted }, exchange.gone), clean),
+      withCleanText(await host.text(owner.sees, { id, ...wanted }, exchange.gone), clean),
     events: async ({ exchange, owner, id, query: { owner: _owner, ...page } }) =>
       nativePage(await host.read(owner.sees, { id, ...page }, exchange.gone)),
     bytes: ({ exchange, owner, id, query: { offset = 0, maxBytes } }) =>
@@ -130,7 +130,7 @@ function outputCalls(options: NativeOptions) {
   } satisfies Partial<Calls>;
 }
 
-function cleaned(shown: Results['text'], clean: boolean | undefined): Results['text'] {
+function withCleanText(shown: Results['text'], clean: boolean | undefined): Results['text'] {
   return clean === true ? { ...shown, text: stripAnsi(shown.text) } : shown;
 }
 
@@ -172,7 +172,7 @@ function inputCalls({ host, handover }: NativeOptions) {
   } satisfies Partial<Calls>;
 }
 
-/** Held in the name in which processes are started. */
+/** Leases belong to the owner of the processes that are started under them. */
 function leaseCalls({ host }: NativeOptions) {
   const nameOf = ({ params }: Exchange): string => params['name'] ?? '';
   return {

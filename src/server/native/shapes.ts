@@ -1,5 +1,5 @@
-// The shapes of what the native routes answer. The types are the host's own; here they are written so that they can be
-// described to a client and checked by a test. Clients ignore fields that they do not know.
+// The schemas of native answers: for the API description, and for tests that check answers. The types are the host's
+// own. Clients ignore fields that they do not know.
 
 import * as v from 'valibot';
 import { errors, type ErrorCode } from '../../protocol/errors.ts';
@@ -173,7 +173,7 @@ const completion = shape<Completion>(
   }),
 );
 
-/** A scoped token learns that the host is well, and nothing of what others do on it. */
+/** A scoped token sees no counts, because they reveal what others do. */
 type NativeHealth = Pick<Health, 'version' | 'uptimeMs' | 'children'> & Partial<Health>;
 
 const health = shape<NativeHealth>(
@@ -232,7 +232,7 @@ const error = v.object({
   }),
 });
 
-/** What a description refers to by name. */
+/** The schemas that the API description refers to by name. */
 export const named = {
   Process: process,
   Outcome: outcome,
@@ -248,7 +248,7 @@ export const named = {
   Error: error,
 } as const;
 
-/** What each kind of answer looks like. */
+/** The answers of the operations. */
 export const answers = {
   process,
   page,

@@ -1,9 +1,9 @@
-// Strictness at every depth: the host's rows let unknown fields pass, so that an older keeper can be asked by a newer
-// program; whoever mistypes a field over HTTP is told instead, however deep it stands.
+// Makes a schema strict at every depth. The host's own schemas ignore unknown fields, so that a newer program can call
+// an older keeper; over HTTP a mistyped field is an error.
 
 import * as v from 'valibot';
 
-/** What a schema of valibot shows of itself, as far as it is used here. */
+/** The parts of a valibot schema that are used here. */
 interface Node {
   readonly type: string;
   readonly pipe?: readonly [v.GenericSchema, ...v.GenericPipeAction[]];
@@ -16,8 +16,8 @@ interface Node {
   readonly options?: readonly v.GenericSchema[];
 }
 
-/** The same schema, with every object in it refusing what it does not know. */
-export function strictly<Schema extends v.GenericSchema>(schema: Schema): Schema {
+/** The same schema, in which every object refuses unknown fields. */
+export function makeStrict<Schema extends v.GenericSchema>(schema: Schema): Schema {
   return convert(schema) as Schema;
 }
 

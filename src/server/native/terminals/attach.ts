@@ -1,5 +1,5 @@
-// A WebSocket on a terminal: its events as they come, what is typed as it is typed. Whoever was cut off goes on behind the
-// last event it got.
+// A WebSocket on a terminal: it sends events as they happen and types what it receives. A client that reconnects continues
+// after the last event it got.
 //
 //   to the client    binary: the number of the event (8 bytes, little-endian), then output bytes
 //                    text: JSON with "type": hello, event, missed, problem, end
@@ -23,46 +23,46 @@ export interface AttachOptions {
 }
 
 const MAX_MESSAGE_BYTES = 1024 * 1024;
-/** Small enough that thousands may watch, large enough that a flood needs few questions. */
+/** Small enough for thousands of clients, large enough that a flood needs few reads. */
 const PAGE_BYTES = 128 * 1024;
 const WAIT_MS = 25_000;
 const SEQ_BYTES = 8;
-/** When more than this has not been taken by the program, nothing more is read from the client. */
-const MOST_WAITING_BYTES = 256 * 1024;
+/** When the program has not taken more than this, nothing more is read from the client. */
+const MAX_WAITING_BYTES = 256 * 1024;
 
 export function attachRow(options: AttachOptions): SocketRow {
   return {
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    open: (socket, asked) => void attach(socket, asked, options),
+    open: (socket, request) => void attach(socket, request, options),
   };
 }
 
 async function attach(
   socket: WebSocket,
-  asked: SocketRequest,
+  request: SocketRequest,
   { host, terminals }: AttachOptions,
 ): Promise<void> {
   const gone = new AbortController();
   socket.on('close', () => gone.abort());
   socket.on('error', () => gone.abort());
   const early: [RawData, boolean][] = [];
-  const keep = (data: RawData, binary: boolean): unknown => {
-    // What has been read already still comes; the rest waits in the client until it is taken.
+  const holdBack = (data: RawData, binary: boolean): unknown => {
+    // Messages that were already read still arrive; the rest waits at the client.
     socket.pause();
     return early.push([data, binary]);
   };
-  socket.on('message', keep);
+  socket.on('message', holdBack);
   try {
-    const { sees } = nativeOwner(asked);
-    const session = await terminals.open(sees, asked.params['id'] ?? '');
-    const readOnly = asked.query.get('readOnly') === 'true';
-    const seat = new Attached(socket, session, { host, terminals, readOnly });
-    const from = await seat.hello(afterOf(asked.query.get('after')));
-    socket.off('message', keep);
-    socket.on('message', (data, binary) => seat.said(data, binary));
+    const { sees } = nativeOwner(request);
+    const session = await terminals.open(sees, request.params['id'] ?? '');
+    const readOnly = request.query.get('readOnly') === 'true';
+    const client = new AttachedClient(socket, session, { host, terminals, readOnly });
+    const from = await client.hello(afterOf(request.query.get('after')));
+    socket.off('message', holdBack);
+    socket.on('message', (data, binary) => client.message(data, binary));
     if (socket.isPaused) socket.resume();
-    for (const [data, binary] of early) seat.said(data, binary);
-    await seat.follow(from, gone.signal);
+    for (const [data, binary] of early) client.message(data, binary);
+    await client.follow(from, gone.signal);
     socket.close(1000);
   } catch (error) {
     if (gone.signal.aborted) return;
@@ -79,13 +79,13 @@ function afterOf(text: string | null): number | undefined {
   });
 }
 
-class Attached {
+class AttachedClient {
   private readonly socket: WebSocket;
   private readonly session: TerminalSession;
   private readonly host: HostApi;
   private readonly readOnly: boolean;
   private readonly terminals: Terminals;
-  /** In the order in which it was said. */
+  /** Handles messages in order. */
   private turn: Promise<void> = Promise.resolve();
   private waitingBytes = 0;
 
@@ -101,12 +101,12 @@ class Attached {
     this.readOnly = readOnly;
   }
 
-  /** Whoever comes anew is shown the screen; whoever comes back goes on where it was. */
+  /** A new client gets the screen; one that reconnects continues after its last event. */
   async hello(after: number | undefined): Promise<number> {
     const { session } = this;
     const { size } = await session.info();
     if (after !== undefined) {
-      this.tell({ type: 'hello', id: session.id, size, seq: after });
+      this.sendJson({ type: 'hello', id: session.id, size, seq: after });
       return after;
     }
     const { seq, screen } = await this.terminals.look(
@@ -114,7 +114,7 @@ class Attached {
       { behind: true },
       async (view, pictures) => ({ seq: view.seq, screen: await pictures.repaint(view) }),
     );
-    this.tell({ type: 'hello', id: session.id, size, seq, screen });
+    this.sendJson({ type: 'hello', id: session.id, size, seq, screen });
     return seq;
   }
 
@@ -123,51 +123,51 @@ class Attached {
     const size = { maxBytes: PAGE_BYTES, waitMs: WAIT_MS };
     const read = (position: Position): Promise<Page> =>
       this.host.read(owner, { id, ...position, ...size }, signal);
-    for await (const page of followEvents(read, { after: from })) await this.send(page);
+    for await (const page of followEvents(read, { after: from })) await this.sendPage(page);
   }
 
-  said(data: RawData, binary: boolean): void {
+  message(data: RawData, binary: boolean): void {
     const bytes = Buffer.isBuffer(data)
       ? data
       : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)]);
     this.waitingBytes += bytes.length;
-    if (this.waitingBytes > MOST_WAITING_BYTES) this.socket.pause();
+    if (this.waitingBytes > MAX_WAITING_BYTES) this.socket.pause();
     this.turn = this.turn
-      .then(() => this.obey(bytes, binary))
+      .then(() => this.apply(bytes, binary))
       .catch((error: unknown) => {
-        this.tell({ type: 'problem', error: toErrorShape(error) });
+        this.sendJson({ type: 'problem', error: toErrorShape(error) });
       })
       .then(() => {
         this.waitingBytes -= bytes.length;
-        if (this.socket.isPaused && this.waitingBytes <= MOST_WAITING_BYTES) this.socket.resume();
+        if (this.socket.isPaused && this.waitingBytes <= MAX_WAITING_BYTES) this.socket.resume();
       });
   }
 
-  private async obey(bytes: Buffer, binary: boolean): Promise<void> {
+  private async apply(bytes: Buffer, binary: boolean): Promise<void> {
     if (this.readOnly) throw new HoldfastError('forbidden', 'This connection only reads.');
     const { owner, id } = this.session;
     if (binary) {
       await this.session.type(bytes);
       return;
     }
-    const said = parse(bytes);
-    switch (said['type']) {
+    const message = parse(bytes);
+    switch (message['type']) {
       case 'keys':
-        await this.session.keys(strings(said['keys']));
+        await this.session.keys(strings(message['keys']));
         return;
       case 'paste':
-        await this.session.paste(typeof said['text'] === 'string' ? said['text'] : '');
+        await this.session.paste(typeof message['text'] === 'string' ? message['text'] : '');
         return;
       case 'resize':
         await this.host.resize(owner, {
           id,
-          size: { cols: Number(said['cols']), rows: Number(said['rows']) },
+          size: { cols: Number(message['cols']), rows: Number(message['rows']) },
         });
         return;
       case 'signal':
         await this.host.signal(owner, {
           id,
-          signal: String(said['signal']),
+          signal: String(message['signal']),
           by: 'attach',
           reach: 'foreground',
         });
@@ -177,25 +177,25 @@ class Attached {
     }
   }
 
-  /** Resolves when the last of it has left this program: a slow reader is waited for. */
-  private send(page: Page): Promise<void> {
+  /** Resolves when the page has left this process, so that a slow client is waited for. */
+  private sendPage(page: Page): Promise<void> {
     const { missed } = page;
-    if (missed) this.tell({ type: 'missed', ...missed });
+    if (missed) this.sendJson({ type: 'missed', ...missed });
     for (const event of decodeRecords(page.records)) {
-      if (event.kind === 'output') this.socket.send(framed(event.seq, event.data));
-      else this.tell({ type: 'event', event: nativeEvent(event) });
+      if (event.kind === 'output') this.socket.send(frameOf(event.seq, event.data));
+      else this.sendJson({ type: 'event', event: nativeEvent(event) });
     }
-    if (page.end) this.tell({ type: 'end', state: page.state, outcome: page.outcome });
-    // Behind everything above: pings are answered in order.
+    if (page.end) this.sendJson({ type: 'end', state: page.state, outcome: page.outcome });
+    // Messages and pings leave in order, so the ping's callback runs after everything above was sent.
     return new Promise((resolve) => this.socket.ping(undefined, undefined, () => resolve()));
   }
 
-  private tell(message: Record<string, unknown>): void {
+  private sendJson(message: Record<string, unknown>): void {
     this.socket.send(JSON.stringify(message));
   }
 }
 
-function framed(seq: number, data: Buffer): Buffer {
+function frameOf(seq: number, data: Buffer): Buffer {
   const head = Buffer.alloc(SEQ_BYTES);
   head.writeUIntLE(seq, 0, 6);
   return Buffer.concat([head, data]);
@@ -206,7 +206,7 @@ function parse(bytes: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(bytes.toString('utf8'));
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new HoldfastError('invalid_input', 'A text message is a JSON object.');
 }

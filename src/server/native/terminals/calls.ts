@@ -1,5 +1,6 @@
-// What the native operations on terminals ask of the host and of the screens.
+// What the native operations on terminals call on the host and on the screens.
 
+import { omitUndefined } from '../../../base/omit-undefined.ts';
 import { MISSING_HEADER } from '../../../client/terminal-api.ts';
 import { listAll } from '../../../protocol/list-all.ts';
 import { HoldfastError } from '../../../protocol/errors.ts';
@@ -20,11 +21,11 @@ type Target = Pick<NativeCall<'getTerminal'>, 'owner' | 'id'>;
 
 export function terminalCalls(options: TerminalCallOptions & { readonly startRate: StartRate }) {
   const { host, terminals, startRate } = options;
-  const seen = ({ owner }: Pick<Target, 'owner'>) => inProcessTerminals(options, owner);
+  const terminalsOf = ({ owner }: Pick<Target, 'owner'>) => inProcessTerminals(options, owner);
   return {
     openTerminal: async (call) => {
       await startRate.admit(call.exchange.caller);
-      return seen(call).open(given(call.body));
+      return terminalsOf(call).open(omitUndefined(call.body));
     },
     listTerminals: async ({ owner, query: { owner: _owner, ...filter } }) => {
       const processes = await listAll((page) => host.list(owner.sees, page), filter);
@@ -32,23 +33,24 @@ export function terminalCalls(options: TerminalCallOptions & { readonly startRat
       return { processes: found, total: found.length };
     },
     getTerminal: async ({ owner, id }) => (await terminals.open(owner.sees, id)).info(),
-    closeTerminal: (call) => seen(call).close(call.id),
-    runInTerminal: (call) => seen(call).run({ id: call.id, ...call.body }, call.exchange.gone),
+    closeTerminal: (call) => terminalsOf(call).close(call.id),
+    runInTerminal: (call) =>
+      terminalsOf(call).run({ id: call.id, ...call.body }, call.exchange.gone),
     waitForRun: (call) => {
       const { id, exchange, query } = call;
       const params = { id, run: exchange.params['run'] ?? '', timeoutMs: query.timeoutMs };
-      return seen(call).waitForRun(params, exchange.gone);
+      return terminalsOf(call).waitForRun(params, exchange.gone);
     },
-    markTerminal: (call) => seen(call).mark({ id: call.id, ...call.body }),
+    markTerminal: (call) => terminalsOf(call).mark({ id: call.id, ...call.body }),
     resizeTerminal: ({ owner, id, body }) => host.resize(owner.sees, { id, ...body }),
     signalTerminal: ({ owner, id, body }) => {
       const by = body.by ?? (owner.sees === EVERYONE ? 'api' : owner.sees);
       const reach = body.reach ?? (body.signal === 'terminate' ? 'all' : 'foreground');
       return host.signal(owner.sees, { id, ...body, by, reach });
     },
-    terminalInput: (call) => seen(call).input(call.id, given(call.body)),
+    terminalInput: (call) => terminalsOf(call).input(call.id, omitUndefined(call.body)),
     waitForScreen: (call) =>
-      seen(call).waitForScreen(call.id, given(call.body), call.exchange.gone),
+      terminalsOf(call).waitForScreen(call.id, omitUndefined(call.body), call.exchange.gone),
     attachTerminal: () =>
       Promise.reject(
         new HoldfastError('invalid_input', 'Ask for a WebSocket: "Upgrade: websocket".'),
@@ -59,36 +61,36 @@ export function terminalCalls(options: TerminalCallOptions & { readonly startRat
       const keepGoing = body.keepGoing ?? false;
       return runBatch(session, steps, { keepGoing, signal: exchange.gone });
     },
-    ...lookCalls(options, seen),
+    ...lookCalls(options, terminalsOf),
   } satisfies Partial<Calls>;
 }
 
 function lookCalls(
   { terminals }: TerminalCallOptions,
-  seen: (target: Target) => InProcessTerminals,
+  terminalsOf: (target: Target) => InProcessTerminals,
 ) {
   return {
     snapshotTerminal: async (call) => {
       const { format = 'structured', scrollback = false, cells = false, at } = call.query;
       const signal = call.exchange.gone;
       const look = { scrollback, ...(at !== undefined && { at }) };
-      if (format === 'text') return seen(call).snapshot(call.id, look, signal);
+      if (format === 'text') return terminalsOf(call).snapshot(call.id, look, signal);
       const session = await terminals.open(call.owner.sees, call.id);
-      const asked = { sessionId: session.id, include: { scrollback, cells } };
-      const json = await terminals.look(session, { ...look, signal }, (view, made) =>
-        made.structured(view, asked),
+      const shape = { sessionId: session.id, include: { scrollback, cells } };
+      const json = await terminals.look(session, { ...look, signal }, (view, pictures) =>
+        pictures.structured(view, shape),
       );
       return sendBytes(call.exchange, JSON_HEADERS, json);
     },
     screenshotTerminal: async (call) => {
       const { owner: _owner, ...query } = call.query;
       const { gone } = call.exchange;
-      const { media, bytes, seq, missing } = await seen(call).screenshot(
+      const { media, bytes, seq, missing } = await terminalsOf(call).screenshot(
         call.id,
-        given(query),
+        omitUndefined(query),
         gone,
       );
-      return sendMade(call.exchange, media, bytes, {
+      return sendMedia(call.exchange, media, bytes, {
         'Holdfast-Seq': String(seq),
         ...(missing > 0 && { [MISSING_HEADER]: String(missing) }),
       });
@@ -97,11 +99,11 @@ function lookCalls(
       const { format = 'asciicast', owner: _owner, ...options } = call.query;
       const { exchange, id } = call;
       const { media } = recordingKinds[format];
-      const request = { format, ...given(options), signal: exchange.gone };
+      const request = { format, ...omitUndefined(options), signal: exchange.gone };
       if (!isCast(request))
-        return sendMade(exchange, media, await seen(call).recording(id, request));
+        return sendMedia(exchange, media, await terminalsOf(call).recording(id, request));
       const session = await terminals.open(call.owner.sees, id);
-      const headers = { 'Content-Type': media, ...MADE_HEADERS };
+      const headers = { 'Content-Type': media, ...MEDIA_HEADERS };
       await terminals.recordingTurn(session.owner, exchange.gone, () =>
         sendLines(exchange, headers, castLines(session, request, terminals)),
       );
@@ -110,24 +112,18 @@ function lookCalls(
   } satisfies Partial<Calls>;
 }
 
-/** Made of what programs print: never run, never framed, never guessed to be something else. */
-const MADE_HEADERS = {
+/** The content comes from programs: it is never executed, framed or sniffed. */
+const MEDIA_HEADERS = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'",
 };
 
-function sendMade(
+function sendMedia(
   exchange: Exchange,
   media: string,
   bytes: Buffer,
   more: Record<string, string> = {},
 ): Promise<undefined> {
-  return sendBytes(exchange, { 'Content-Type': media, ...MADE_HEADERS, ...more }, bytes);
-}
-
-/** Without the fields that were not given. */
-function given<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+  return sendBytes(exchange, { 'Content-Type': media, ...MEDIA_HEADERS, ...more }, bytes);
 }

@@ -1,5 +1,5 @@
-// The native operations on terminals: one row per method and path, beside those on processes. A terminal is a process,
-// so everything that is asked of a process can be asked of it under /v1/processes too.
+// The native operations on terminals, one row per method and path. A terminal is a process, so /v1/processes also works
+// on it.
 
 import * as v from 'valibot';
 import { described, optional } from '../../../protocol/schema/described.ts';

@@ -1,14 +1,11 @@
-// The shapes of what the routes of terminals answer.
+// The schemas of the answers about terminals.
 
 import * as v from 'valibot';
+import { shape, text, whole } from '../event-shapes.ts';
 import type { RunResult } from '../../../protocol/run.ts';
 import type { BatchResult } from '../../../terminals/batch.ts';
 import type { RunOutput } from '../../../terminals/run-output.ts';
 import type { SnapshotShape, TextShape } from '../../../screen/view/snapshot-shape.ts';
-
-const shape = <T>(schema: v.GenericSchema<T>): v.GenericSchema<T> => schema;
-const whole = v.pipe(v.number(), v.integer(), v.minValue(0));
-const text = v.string();
 
 const runFields = {
   run: text,
@@ -32,7 +29,7 @@ const runFields = {
   busyWith: v.exactOptional(text),
 };
 
-/** A run with its own output beside it: without control sequences, the end of it when it is very long. */
+/** With the run's own output: without control sequences, only the end if it is very long. */
 export type RunWithOutput = RunResult & Partial<RunOutput>;
 
 const line = v.object({ row: whole, text });
@@ -64,7 +61,7 @@ export interface ScreenWaited {
   readonly matched: boolean;
   readonly timedOut: boolean;
   readonly matchedText?: string;
-  /** The program of the terminal ended first: its last screen decided. */
+  /** The program of the terminal exited first; its last screen was checked. */
   readonly ended?: true;
   readonly snapshot: TextShape;
   readonly nearest?: { readonly row: number; readonly line: string; readonly found: string };

@@ -1,10 +1,10 @@
-// What a process is waited for over HTTP: conditions, or one word.
+// The conditions of a wait over HTTP: objects, or single words.
 
 import * as v from 'valibot';
 import { conditions } from '../../protocol/operations.ts';
 import { described } from '../../protocol/schema/described.ts';
 
-/** A condition that needs no more than its name. */
+/** A condition that needs only its name. */
 const word = v.picklist(['exit', 'closed', 'settled']);
 const [{ item: condition }] = conditions.pipe[0].pipe;
 const waitedForEach = v.pipe(
@@ -12,8 +12,8 @@ const waitedForEach = v.pipe(
   v.minLength(1),
   v.maxLength(16),
 );
-/** Without one: until the process has exited. */
-export const waitedFor = v.optional(
+/** The default waits for the exit. */
+export const waitConditions = v.optional(
   described(
     'Conditions; returns when the first is met.',
     v.lazy((input) => (typeof input === 'string' ? word : waitedForEach)),
