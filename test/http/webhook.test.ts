@@ -126,7 +126,7 @@ describe('the completion webhook', () => {
       await receiver.count(total);
     }
     expect(receiver.ids()).toEqual([stubborn, stubborn, stubborn, other, stubborn]);
-    expect(one.reports.join('\n')).toMatch(/webhook does not take.*500/);
+    expect(one.reports.join('\n')).toMatch(/webhook failed.*500/);
     expect(one.reports).toHaveLength(1);
   });
 

@@ -1,4 +1,4 @@
-// Connections on which no request has markProven the gate yet. They are accepted, but above a soft limit the oldest ones
+// Connections on which no request has passed the gate yet. They are accepted, but above a soft limit the oldest ones
 // are closed.
 
 import type { Socket } from 'node:net';
@@ -36,7 +36,7 @@ export class UnprovenConnections {
     this.evict();
   }
 
-  /** A request of this connection markProven the gate. */
+  /** A request of this connection passed the gate. */
   markProven(socket: Socket): void {
     this.since.delete(socket);
   }
