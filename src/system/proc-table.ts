@@ -20,8 +20,13 @@ export interface ProcessEntry {
   readonly isFork: boolean;
   /** Not a process of anybody: it lives in the kernel. */
   readonly isKernelThread: boolean;
-  /** In the moment of exec, before the new program has its arguments and environment; also while it ends. */
-  readonly isBlank: boolean;
+  /** It has begun to exit: its memory is gone, or goes next. */
+  readonly isExiting: boolean;
+  /**
+   * The size of its environment; 0 where it may not be read. Undefined during exec, before the new program has one, and
+   * after the memory was released in an exit.
+   */
+  readonly environmentBytes: number | undefined;
   /** Hundredths of a second since boot. Not an identity: many processes can begin within one. */
   readonly startTicks: number;
 }
@@ -56,13 +61,16 @@ export interface ProcessTable {
 }
 
 // include/linux/sched.h
+const PF_EXITING = 0x00000004;
 const PF_FORKNOEXEC = 0x00000040;
 const PF_KTHREAD = 0x00200000;
 // About 1 ms, in which an undisturbed exec is over.
 const maxBlankLooks = 50;
+/** A shorter file of /proc is read in one call, and so at one moment. */
+const ONE_READ_BYTES = 16_384;
 
 /** Grows to the largest file that was read, and is used again: nothing read is kept. */
-let buffer = Buffer.allocUnsafeSlow(16_384);
+let buffer = Buffer.allocUnsafeSlow(ONE_READ_BYTES);
 
 function readAll(fd: number): Buffer {
   let length = 0;
@@ -110,7 +118,9 @@ export function readEntry(pid: number): ProcessEntry | undefined {
     foreground: Number(fields[5]),
     isFork: (Number(fields[6]) & PF_FORKNOEXEC) !== 0,
     isKernelThread: (Number(fields[6]) & PF_KTHREAD) !== 0,
-    isBlank: fields[48] === '0',
+    isExiting: (Number(fields[6]) & PF_EXITING) !== 0,
+    // The kernel sets the end of the code last in an exec. Until then the environment can look empty.
+    environmentBytes: fields[24] === '0' ? undefined : Number(fields[48]) - Number(fields[47]),
     startTicks: Number(fields[19]),
   };
 }
@@ -216,15 +226,20 @@ export function inputOf(pid: number): string | undefined {
 /**
  * None, also when its environment may not be read. "unknown": it is in the moment of exec, as a child still is when
  * posix_spawn or vfork has returned to its parent; on a busy machine that lasts until it is given a processor.
+ *
+ * An exec between `open` and `read`, or between two reads, ends the file early without an error: the old memory is gone.
+ * A program may exec again and again. So an empty or long environment is believed only with the size that the kernel gives.
  */
 function markersOf(pid: number, name: string): readonly string[] | 'unknown' {
   for (let look = 0; look < maxBlankLooks; look += 1) {
     const environment = read(`/proc/${pid}/environ`);
     if (environment === undefined) return [];
-    if (environment.length > 0) return valuesIn(environment, name);
+    const { length } = environment;
+    const values = valuesIn(environment, name);
+    if (values.length > 0 || (length > 0 && length < ONE_READ_BYTES)) return values;
     const entry = readEntry(pid);
-    if (!isAlive(entry) || entry.isKernelThread) return [];
-    if (!entry.isBlank) return valuesIn(read(`/proc/${pid}/environ`) ?? environment, name);
+    if (!isAlive(entry) || entry.isKernelThread || entry.environmentBytes === length) return [];
+    if (entry.isExiting) return 'unknown';
   }
   return 'unknown';
 }

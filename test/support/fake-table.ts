@@ -44,7 +44,8 @@ export class FakeTable implements ProcessTable {
       foreground: 0,
       isFork: false,
       isKernelThread: false,
-      isBlank: false,
+      isExiting: false,
+      environmentBytes: 1,
       startTicks: this.ticks++,
     };
     this.rows.set(pid, { entry, marker: above?.marker, blank: false });

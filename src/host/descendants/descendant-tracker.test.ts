@@ -1,14 +1,17 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FakeTable } from '../../../test/support/fake-table.ts';
+import { temporaryFolder } from '../../../test/support/hosts.ts';
 import { Nursery, planOf, shellPlan, turnsUntil } from '../../../test/support/recorder.ts';
 import { systemClock } from '../../base/clock.ts';
 import { MARKER_NAME } from '../start/environment.ts';
 import { DescendantTracker, type Tracked } from './descendant-tracker.ts';
 import { startPipeChild } from '../child/pipe-child.ts';
-import { nowTicks, systemTable } from '../../system/proc-table.ts';
+import { commandOf, nowTicks, readEntry, systemTable } from '../../system/proc-table.ts';
 
 class Process implements Tracked {
   readonly facts: { readonly pid: number; readonly serial: string };
@@ -248,6 +251,20 @@ describe('a subreaper, over a table of its own', () => {
     expect(process.settled).toBe(true);
   });
 
+  test('[D22] a walk that meets somebody who stays in the moment of exec settles nothing', async () => {
+    const process = start('process');
+    process.rootAlive = false;
+    const other = table.fork(1, { marker: 'process', leads: true, blank: true });
+    table.remove(process.facts.pid);
+    await tracker.restored([process]);
+    expect(process.settled).toBe(false);
+    table.become(other, { blank: false });
+    expect((await tracker.survivors(process)).survivors.map(({ pid }) => pid)).toEqual([other]);
+    table.remove(other);
+    await tracker.survivors(process);
+    expect(process.settled).toBe(true);
+  });
+
   test('[D13] a root whose number is used again at once is not taken for the one before', async () => {
     const first = start('first');
     const { pid } = first.facts;
@@ -323,6 +340,46 @@ describe('a subreaper among real processes', () => {
     await tracker.endStrays();
     await nursery.endAll();
     nursery.posix.setSubreaper(false);
+  });
+
+  test('[D22] a daemon that execs again and again is known by its marker, and ends by one signal', async () => {
+    const script = join(temporaryFolder(), 'again');
+    writeFileSync(script, '#!/bin/sh\nexec "$0"\n', { mode: 0o700 });
+    // The second is longer than what is read of an environment at once, with the marker at its end.
+    for (const longBytes of [0, 20_000, 0, 0]) {
+      const serial = `again-${longBytes}`;
+      const long = `LONG=${'x'.repeat(longBytes)}`;
+      const env = [...shellPlan('').env, long, `${MARKER_NAME}=${serial}`];
+      const plan = shellPlan(`setsid ${script} >/dev/null 2>&1 & echo $!`, { env });
+      const { child, recorder } = await nursery.start(startPipeChild, plan);
+      const process = new Process(child.pid, serial);
+      tracker.started(process);
+      await recorder.done();
+      process.rootAlive = false;
+      process.reapedAtTicks = nowTicks() + 1;
+      tracker.exited(process);
+      const daemon = Number(recorder.text());
+      await turnsUntil(() => readEntry(daemon)?.session === daemon);
+      let missed = 0;
+      for (let look = 0; look < 10_000; look += 1)
+        if (systemTable.markersOf(daemon, MARKER_NAME).length === 0) missed += 1;
+      expect(missed).toBe(0);
+      expect(process.settled).toBe(false);
+      const found = await tracker.find(process);
+      expect(tracker.signal(process, found, 'SIGKILL').reached).toEqual([daemon]);
+      await turnsUntil(() => process.settled);
+    }
+  });
+
+  test('[D22] a daemon without any environment has no marker, and is not taken for one that execs', async () => {
+    const { child, recorder } = await nursery.start(
+      startPipeChild,
+      shellPlan('exec env -i /bin/sleep 1000', { stdin: 'pipe' }),
+    );
+    await turnsUntil(() => commandOf(child.pid) === '/bin/sleep 1000');
+    expect(systemTable.markersOf(child.pid, MARKER_NAME)).toEqual([]);
+    globalThis.process.kill(child.pid, 'SIGKILL');
+    await recorder.exit();
   });
 
   test('[D11] with 800 children of its own, a daemon that comes last is still seen', async () => {

@@ -1,13 +1,11 @@
 // Tracks the living descendants of each process. A keeper is a subreaper: the kernel gives it every orphan and tells it
 // of their ends. Inside somebody's program, and for what an earlier keeper left, /proc is polled while someone waits.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Survivor } from '../../protocol/host-api.ts';
 import {
   belongsTo,
-  findFamilies,
   groupAlive,
   isForeign,
   livingBelow,
@@ -29,6 +27,7 @@ import {
   type ProcessEntry,
   type ProcessTable,
 } from '../../system/proc-table.ts';
+import { SharedWalks } from './shared-walks.ts';
 import { endStrays, type StraysEnd } from './strays.ts';
 
 /** What is asked of a process here. */
@@ -48,16 +47,13 @@ export interface TrackerOptions<P extends Tracked> {
   readonly table?: ProcessTable;
 }
 
-interface Walk<P> {
-  readonly asked: P[];
-  readonly done: Promise<ProcessEntry[][]>;
-}
-
 /** Living descendants of a process, the root not among them. */
 interface Search {
   readonly found: ProcessEntry[];
   /** Why nobody could be looked for. */
   readonly unsearched?: 'too_many_files';
+  /** Somebody could not be identified: nobody being found does not mean that nobody is left. */
+  readonly isUnsure?: boolean;
 }
 
 /** How often settling is looked for where nobody tells us. */
@@ -76,8 +72,7 @@ export class DescendantTracker<P extends Tracked> {
   private readonly due = new Set<P>();
   private lookSoon: NodeJS.Immediate | undefined;
   private readonly again: PatientLook;
-  private nextWalk: Walk<P> | undefined;
-  private walk: Promise<unknown> | undefined;
+  private readonly walks: SharedWalks;
   /** Where nobody tells us: whom the last thorough look found. */
   private readonly lastFound = new WeakMap<P, readonly number[]>();
   private readonly looking = new WeakSet<P>();
@@ -87,6 +82,7 @@ export class DescendantTracker<P extends Tracked> {
   constructor(options: TrackerOptions<P>) {
     this.options = options;
     this.table = options.table ?? systemTable;
+    this.walks = new SharedWalks(this.table);
     this.again = new PatientLook(options.clock, LOOK_MS, () => this.lookAtDue(true));
     this.owners = new Owners<P>(this.table, (key) => this.orphans.known(key));
     this.orphans = new Orphans<P>({
@@ -170,8 +166,7 @@ export class DescendantTracker<P extends Tracked> {
   async restored(processes: readonly P[]): Promise<void> {
     const searches = await Promise.all(processes.map((process) => this.search(process)));
     for (const [index, process] of processes.entries()) {
-      const { found = [], unsearched } = searches[index] ?? {};
-      process.settled = found.length === 0 && unsearched === undefined;
+      process.settled = searches[index] !== undefined && isNobody(searches[index]);
       if (process.settled) continue;
       this.unsettled.add(process);
       this.inherited.add(process);
@@ -230,45 +225,27 @@ export class DescendantTracker<P extends Tracked> {
 
   /** Living descendants, the root not among them, by looking at every process of the machine. */
   async find(process: P): Promise<ProcessEntry[]> {
-    if (!loadPosix()) return [];
-    const found = await this.walkFor(process);
+    return (await this.findAll(process)).found;
+  }
+
+  private async findAll(process: P): Promise<Search> {
+    if (!loadPosix()) return { found: [] };
+    const { found, isUnsure } = await this.walks.find(() => this.familyOf(process));
     for (const { session } of found) this.owners.noteSession(process, session);
     const known = new Set(found.map(({ pid }) => pid));
     this.lastFound.set(process, [...known]);
+    // The walk misses whoever is born while it lasts. The kernel's list of orphans misses nobody.
+    if (this.isReported(process)) this.orphans.look({ mostMs: LOOKING_MS });
     // Orphans that have shed session and marker, and whoever is below them: children before their parents.
     const strays = livingBelow(this.orphans.of(process), this.table).toReversed();
-    return [...strays.filter(({ pid }) => !known.has(pid)), ...found];
-  }
-
-  /**
-   * One walk over /proc serves everybody who asked before it began, and only one is under way: to end a thousand
-   * processes one by one would be a thousand walks past a thousand processes.
-   */
-  private async walkFor(process: P): Promise<ProcessEntry[]> {
-    this.nextWalk ??= this.planWalk();
-    const { asked, done } = this.nextWalk;
-    const index = asked.push(process) - 1;
-    return (await done)[index] ?? [];
-  }
-
-  private planWalk(): Walk<P> {
-    const asked: P[] = [];
-    const done = (this.walk ?? nextTurn()).then(() => {
-      this.nextWalk = undefined;
-      return findFamilies(
-        asked.map((process) => this.familyOf(process)),
-        this.table,
-      );
-    });
-    this.walk = done.catch(() => undefined);
-    return { asked, done };
+    return { found: [...strays.filter(({ pid }) => !known.has(pid)), ...found], isUnsure };
   }
 
   /** As `find`; where no descriptor is free to look, `unsearched` says so, and nobody is found. */
   async search(process: P): Promise<Search> {
     if (process.settled) return { found: [] };
     try {
-      return { found: await this.find(process) };
+      return await this.findAll(process);
     } catch (error) {
       if (!isShortage(error)) throw error;
       return { found: [], unsearched: 'too_many_files' };
@@ -280,11 +257,15 @@ export class DescendantTracker<P extends Tracked> {
     readonly survivors: Survivor[];
     readonly unsearched?: 'too_many_files';
   }> {
-    const { found, ...rest } = await this.search(process);
-    if (found.length === 0 && !process.rootAlive && !rest.unsearched) this.settle(process);
+    const search = await this.search(process);
+    const { found, unsearched } = search;
+    if (isNobody(search) && !process.rootAlive) {
+      if (!this.isReported(process) || this.orphans.hasAny(process) === 'no') this.settle(process);
+      else this.lookAt(process);
+    }
     const root = process.rootAlive ? [process.facts.pid] : [];
     const pids = [...root, ...found.map(({ pid }) => pid)];
-    return { survivors: pids.map(withCommand), ...rest };
+    return { survivors: pids.map(withCommand), ...(unsearched && { unsearched }) };
   }
 
   /**
@@ -371,6 +352,11 @@ export class DescendantTracker<P extends Tracked> {
   private familyOf(process: P): Family {
     return { ...familyOf(process), isAnchor: (pid) => this.orphans.of(process).has(pid) };
   }
+}
+
+/** Whether the search has shown that nobody is left. */
+function isNobody({ found, unsearched, isUnsure }: Search): boolean {
+  return found.length === 0 && unsearched === undefined && !isUnsure;
 }
 
 export function withCommand(pid: number): Survivor {

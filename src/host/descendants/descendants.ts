@@ -50,6 +50,8 @@ const turnMs = 1;
 // How often somebody in the moment of exec is looked at again, about 1 ms each: such a moment is longest on a busy
 // machine, where it waits for a processor.
 const maxUnsureTurns = 1000;
+// A signal is sent in one turn of the event loop, so whoever execs again and again is looked at so often there, 1 ms each.
+const maxProofs = 5;
 
 /** Whether the group has a living member. Ask only about a group whose number cannot have been reused since. */
 export function groupAlive(group: number): boolean {
@@ -117,15 +119,22 @@ export async function findDescendants(
   family: Family,
   table = systemTable,
 ): Promise<ProcessEntry[]> {
-  const [found = []] = await findFamilies([family], table);
-  return found;
+  const { found } = await findFamilies([family], table);
+  return found[0] ?? [];
+}
+
+interface Families {
+  /** The living descendants of each family. */
+  readonly found: ProcessEntry[][];
+  /** Somebody stayed in the moment of exec: it may belong to any of the families. */
+  readonly isUnsure: boolean;
 }
 
 /** As `findDescendants`, for many families in one walk. Their markers have one name. */
 export async function findFamilies(
   families: readonly Family[],
   processes: ProcessTable = systemTable,
-): Promise<ProcessEntry[][]> {
+): Promise<Families> {
   const table = new Snapshot(processes.self);
   await inTurns(processes.allPids(), (pid) => table.add(processes.readEntry(pid)));
   const all = families.map((family) => ({ family, members: new Map<number, ProcessEntry>() }));
@@ -142,17 +151,20 @@ export async function findFamilies(
     const stillUnsure: ProcessEntry[] = [];
     await inTurns(unsure, (entry) => {
       const values = processes.markersOf(entry.pid, name);
-      if (values === 'unknown') stillUnsure.push(entry);
-      else
+      if (values === 'unknown') {
+        const now = processes.readEntry(entry.pid);
+        if (isAlive(now) && !now.isExiting) stillUnsure.push(entry);
+      } else
         for (const value of values)
           for (const { members } of byMarker.get(value) ?? []) table.collect(entry, members);
     });
     unsure = stillUnsure;
   }
-  return all.map(({ family, members }) => {
+  const found = all.map(({ family, members }) => {
     if (family.reapedAtTicks === undefined) members.delete(family.rootPid);
     return deepestFirst(members);
   });
+  return { found, isUnsure: unsure.length > 0 };
 }
 
 function grouped<T, Key>(items: readonly T[], keyOf: (item: T) => Key): Map<Key, T[]> {
@@ -278,12 +290,19 @@ export function belongsTo(family: Family, pid: number, table = systemTable): boo
   let entry = table.readEntry(pid);
   while (isAlive(entry) && entry.pid > 1 && entry.pid !== table.self) {
     if (family.isAnchor?.(entry.pid) || isInSession(family, entry)) return true;
-    const markers = table.markersOf(entry.pid, family.marker.name);
-    if (markers !== 'unknown' && markers.includes(family.marker.value)) return true;
+    if (hasMarker(family.marker, entry.pid, table)) return true;
     const parent = table.readEntry(entry.parent);
     // A process gets another parent only when its own dies. If it still names this one, then that was its parent.
     if (table.readEntry(entry.pid)?.parent !== parent?.pid) return false;
     entry = parent;
+  }
+  return false;
+}
+
+function hasMarker({ name, value }: Marker, pid: number, table: ProcessTable): boolean {
+  for (let proof = 0; proof < maxProofs; proof += 1) {
+    const markers = table.markersOf(pid, name);
+    if (markers !== 'unknown') return markers.includes(value);
   }
   return false;
 }

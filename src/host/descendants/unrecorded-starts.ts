@@ -19,7 +19,7 @@ export async function killUnrecordedStarts(serials: readonly string[]): Promise<
     marker: { name: MARKER_NAME, value },
   }));
   for (let round = 0; round < KILL_ROUNDS; round += 1) {
-    const found = await findFamilies(families);
+    const { found } = await findFamilies(families);
     let reached = 0;
     for (const [index, family] of families.entries())
       reached += signalMembers(posix, family, found[index] ?? [], 'SIGKILL').reached.length;

@@ -27,7 +27,8 @@ function answerWhen(before: Look, after: Look | undefined, change: number): Fore
     foreground: PID,
     isFork: look.isFork ?? false,
     isKernelThread: false,
-    isBlank: false,
+    isExiting: false,
+    environmentBytes: 1,
     startTicks: 1,
   });
   const found = foregroundOf(() => PID, {
