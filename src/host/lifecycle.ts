@@ -235,6 +235,7 @@ export class ProcessLifecycle {
     await closing.step('syncing', () => this.syncer.close());
     await closing.step('retention', () => this.registry.close());
     await closing.step('completions', () => this.feed.close());
+    await closing.step('files', () => this.usage.makesNone());
     await closing.step('children', () => this.children.close());
     await closing.step('searches', () => matcher.close());
     return closing.report;

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { main, Place, root, Running } from '../support/command-line.ts';
 
 // oxlint-disable-next-line no-control-regex
@@ -491,9 +492,10 @@ describe('scripts', () => {
   });
 
   it('[C28] see everything about one process with inspect', async () => {
-    const script = 'sleep 60 & echo up; wait';
-    const id = await place.background('--name', 'looked at', '--key', 'k7', script);
-    await place.run('wait', id, '--for', 'text=up');
+    // It prints when it is the program that is looked for, and no shell any more.
+    const child = 'tail -n 1 -f /etc/passwd';
+    const id = await place.background('--name', 'looked at', '--key', 'k7', `${child} & wait`);
+    await place.run('wait', id, '--for', 'text=:');
     const { stdout, code } = await place.run('inspect', 'looked at');
     expect(code).toBe(0);
     for (const row of [
@@ -501,14 +503,14 @@ describe('scripts', () => {
       'name +looked at',
       'key +k7',
       'owner +cli',
-      'child +\\d+ sleep 60',
+      `child +\\d+ ${child}`,
     ])
       expect(stdout).toMatch(new RegExp(`^${row}$`, 'm'));
     const { result } = await place.json('inspect', id);
     expect(result).toMatchObject({
       process: { id },
       ports: [],
-      descendants: [{ command: 'sleep 60' }],
+      descendants: [{ command: child }],
     });
     expect((await place.run('kill', id, '-9')).stdout).toContain('SIGKILL sent to 2 processes');
     expect((await place.run('inspect', id)).stdout).toMatch(/^state +closed, SIGKILL by cli$/m);
@@ -682,7 +684,7 @@ describe('send', () => {
 
 describe('stop, kill, rm', () => {
   it('[C14] end what left the group and what ignores TERM, and say that nothing is left', async () => {
-    const runaway = `trap '' TERM; setsid sh -c 'echo away $$; exec sleep 60' & sleep 60`;
+    const runaway = `trap '' TERM; sleep 60 & setsid sh -c 'echo away $$; exec sleep 60' & wait`;
     const id = await place.background(runaway);
     await place.run('wait', id, '--for', 'regex=away \\d+');
     const pid = Number((await place.run('logs', id)).stdout.split(' ')[1]);
@@ -691,7 +693,7 @@ describe('stop, kill, rm', () => {
     expect(stdout).toMatch(
       /SIGKILL by cli after .*; 3 processes signalled; 1 of them had left its group; SIGKILL was needed; nothing is left\n$/,
     );
-    expect(existsSync(`/proc/${pid}`)).toBe(false);
+    expect(isAlive(readEntry(pid))).toBe(false);
     expect(await place.run('stop', id)).toMatchObject({
       code: 0,
       stdout: `${id}  had already exited: SIGKILL by cli\n`,
@@ -699,7 +701,7 @@ describe('stop, kill, rm', () => {
   });
 
   it('[C14] send any signal by name, and try every process although one fails', async () => {
-    const id = await place.background('trap "echo usr1; exit 6" USR1; echo up; sleep 60');
+    const id = await place.background('trap "echo usr1; exit 6" USR1; sleep 60 & echo up; wait');
     await place.run('wait', id, '--for', 'text=up');
     const { code, stdout, stderr } = await place.run('kill', 'nosuch', id, '--signal', 'usr1');
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${id}  SIGUSR1 sent to 2 processes\n` });

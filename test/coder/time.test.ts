@@ -82,9 +82,9 @@ it('[W8] a wait ends after 5 minutes with what there is, and the process goes on
 
 it('[W8] check 48: no time limit of the server cuts a wait, only senders who are slow', async () => {
   const host = await inProcess();
-  const patience = { headers: 100, request: 150, idle: 100, check: 10 };
+  const patience = { headers: 800, request: 1000, idle: 800, check: 10 };
   const { client } = await openDoor(coderRoutes({ host, clock: systemClock }), { patience });
-  const id = await client.start('sleep 1; echo done');
+  const id = await client.start('sleep 2; echo done');
   expect(await client.wait(id)).toMatchObject({ running: false, output: 'done\n' });
   await atRest(host, id);
 });

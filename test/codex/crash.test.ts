@@ -1,9 +1,9 @@
 // Crashes under a codex session: of the server, of the keeper, of both. What a client finds afterwards, and that it is
 // answered at all.
 
-import { existsSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { connectKeeper } from '../../src/keeper/connect.ts';
+import { isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { serve, type Served } from '../support/coder-client.ts';
 import { CodexClient, text } from '../support/codex-client.ts';
 import { ExecServer } from '../support/exec-server.ts';
@@ -95,10 +95,10 @@ it('[CX904] what is still alive of a lost process is ended when the client termi
   const pid = Number(client.output('p'));
   process.kill(server.keeperPid, 'SIGKILL');
   await client.untilClosed('p');
-  expect(isAlive(pid)).toBe(true);
+  expect(isAlive(readEntry(pid))).toBe(true);
   expect(await client.call('process/terminate', { processId: 'p' })).toEqual({ running: false });
   await server.host.wait('*', { waits: [{ id: 'p', for: [{ kind: 'settled' }] }] });
-  expect(isAlive(pid)).toBe(false);
+  expect(isAlive(readEntry(pid))).toBe(false);
 });
 
 it('[CX904] when both are killed, the next server resumes the session, and unknown stays unknown', async () => {
@@ -169,9 +169,3 @@ it('[CX905] names, writes, ends and unread output are known to the server that c
     `process ${odd} already exists`,
   );
 });
-
-/** What has ended and was not collected yet is not alive. */
-function isAlive(pid: number): boolean {
-  const path = `/proc/${pid}/stat`;
-  return existsSync(path) && !readFileSync(path, 'utf8').includes(') Z ');
-}

@@ -1,15 +1,15 @@
 // Mutated frames against the codex door of a whole server: nothing it is sent makes it fall, stumble or stand still. A
-// failure names its seed; FUZZ_SEED runs it again, FUZZ_FRAMES makes it longer.
+// failure names its seed; SEED runs it again, FUZZ_FRAMES makes it longer.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { dice, mutate, type Dice } from '../support/random.ts';
+import { dice, mutate, SEED, type Dice } from '../support/random.ts';
+import { sized } from '../support/slow.ts';
 import { watchedServer } from '../support/watched-server.ts';
 
-const FRAMES = Number(process.env['FUZZ_FRAMES'] ?? 30_000);
-const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000);
+const FRAMES = Number(process.env['FUZZ_FRAMES'] ?? sized(10_000, 30_000));
 const CONNECTIONS = 8;
 /** Frames sent before an answer is waited for. */
 const BURST = 50;

@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { HostApi } from '../../src/protocol/host-api.ts';
 import { OWNER, outputText, overKeeper, pages, startProcess, waitFor } from '../support/hosts.ts';
+import { sized } from '../support/slow.ts';
 
-const RUNS = Number(process.env['COMPLETENESS_RUNS'] ?? 20);
+const RUNS = Number(process.env['COMPLETENESS_RUNS'] ?? sized(8, 20));
 const BIG_RUNS = Number(process.env['BIG_RUNS'] ?? 1);
 const ESCAPEES = Number(process.env['ESCAPEES'] ?? 10);
 const closed = { kind: 'closed' } as const;

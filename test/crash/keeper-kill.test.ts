@@ -22,10 +22,10 @@ import {
   waitFor,
 } from '../support/hosts.ts';
 import { sameEvent } from '../support/journals.ts';
-import { seeded } from '../support/random.ts';
+import { SEED, seeded } from '../support/random.ts';
+import { sized } from '../support/slow.ts';
 
-const CYCLES = Number(process.env['KEEPER_KILLS'] ?? 12);
-const SEED = Number(process.env['CRASH_SEED'] ?? 1);
+const CYCLES = Number(process.env['KEEPER_KILLS'] ?? sized(4, 12));
 
 /** Small, so that floods reach it, and reading everything back is quick. */
 const LIMITS = JSON.stringify({ journalBytes: 8 * 1024 * 1024, journalHeadBytes: 2 * 1024 * 1024 });
@@ -99,7 +99,7 @@ describe('the keeper is killed', () => {
     const told = await first.completions(OWNER, { waitMs: 60_000 });
     await first.acknowledge(OWNER, { numbers: told.completions.map(({ number }) => number) });
     const survivor = await first.start(OWNER, {
-      command: 'echo up; setsid sleep 1000 >/dev/null 2>&1 & sleep 1000',
+      command: 'setsid sleep 1000 >/dev/null 2>&1 & echo up; sleep 1000',
     });
     await waitFor(first, survivor.process.id, { kind: 'text', text: 'up' });
     process.kill(first.keeper.pid, 'SIGKILL');

@@ -9,10 +9,10 @@ import { describe, expect, it } from 'vitest';
 import type { ProcessEvent } from '../../src/protocol/event.ts';
 import { decodeRecords } from '../../src/protocol/record.ts';
 import { onCleanup, overKeeper, program, temporaryFolder } from '../support/hosts.ts';
-import { seeded } from '../support/random.ts';
+import { SEED, seeded } from '../support/random.ts';
+import { sized } from '../support/slow.ts';
 
-const CYCLES = Number(process.env['CRASH_CYCLES'] ?? 15);
-const SEED = Number(process.env['CRASH_SEED'] ?? 1);
+const CYCLES = Number(process.env['CRASH_CYCLES'] ?? sized(6, 15));
 const PROCESSES = 20;
 
 describe('the client is killed', () => {

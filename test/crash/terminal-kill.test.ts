@@ -10,8 +10,9 @@ import { Holdfast } from '../../src/client/holdfast.ts';
 import { httpApi } from '../../src/client/http-api.ts';
 import type { TerminalHandle } from '../../src/client/terminal-handle.ts';
 import { onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
+import { sized } from '../support/slow.ts';
 
-const KILLS = Number(process.env['TERMINAL_KILLS'] ?? 15);
+const KILLS = Number(process.env['TERMINAL_KILLS'] ?? sized(6, 15));
 const BUSY = 20;
 /** In every so manyth life of the server somebody looks, so that it dies with screens in it. */
 const LOOK_EVERY = 5;
@@ -42,8 +43,8 @@ class Servers {
 
   async kill(): Promise<void> {
     if (!this.serving) return;
-    this.serving.kill('SIGKILL');
-    await once(this.serving, 'exit');
+    const ended = once(this.serving, 'exit');
+    if (this.serving.kill('SIGKILL')) await ended;
   }
 
   async end(): Promise<void> {
@@ -96,10 +97,12 @@ describe('the server is killed', () => {
       const shell = await client.terminal({ argv: ['/bin/bash'] });
       const ids = busy.map(({ id }) => id).sort();
       for (let kill = 1; kill <= KILLS; kill += 1) {
-        const run = shell.run(`read -r gate${kill}; echo "result $gate${kill}"; (exit ${kill})`);
+        const run = shell.run(
+          `echo at "gate ${kill}"; read -r gate; echo "result $gate"; (exit ${kill})`,
+        );
         run.catch(() => undefined);
-        // The command is typed: what is typed next is its input.
-        await shell.waitForLog(`read -r gate${kill};`);
+        // The command runs: what is typed next is its input.
+        await shell.waitForLog(`at gate ${kill}`);
         if (kill % LOOK_EVERY === 0) await Promise.all(busy.map((handle) => handle.screen()));
         await Promise.all(busy.map((handle) => handle.type(`${kill * 50}\n`)));
         await servers.kill();
@@ -108,7 +111,7 @@ describe('the server is killed', () => {
         expect(await run).toMatchObject({
           completed: true,
           exitCode: kill % 256,
-          output: `${kill}\nresult ${kill}\n`,
+          output: `at gate ${kill}\n${kill}\nresult ${kill}\n`,
         });
       }
       const processes = await client.list({ state: 'running' });

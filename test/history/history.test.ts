@@ -1,5 +1,5 @@
 // Histories: many callers over the SDK and over the keeper's socket, while server and keeper are killed, stopped and starved.
-// HISTORY_OPERATIONS sets how many operations (npm run test:history), HISTORY_SEED their choice.
+// HISTORY_OPERATIONS sets how many operations (npm run test:history), SEED their choice.
 
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,12 @@ import { apiOver } from '../support/in-process-api.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import { reconnectingHost } from '../../src/server/reconnecting-host.ts';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
-import { dice } from '../support/random.ts';
+import { dice, SEED } from '../support/random.ts';
 import { Client } from './client.ts';
 import { Model } from './model.ts';
 import { FAULTS, Nemesis, smallDisk, type Fault } from './nemesis.ts';
 
 const OPERATIONS = Number(process.env['HISTORY_OPERATIONS'] ?? 2000);
-const SEED = Number(process.env['HISTORY_SEED'] ?? 1);
 const CLIENTS = 20;
 const OWNERS = 5;
 const DISK_BYTES = 64 * 1024 * 1024;

@@ -419,10 +419,9 @@ describeHosts((make) => {
         command: 'trap "" TERM; echo up; while :; do sleep 1; done',
       });
       for (const id of [polite, deaf]) await waitFor(api, id, { kind: 'text', text: 'up' });
-      expect(await api.signal(OWNER, { id: polite, signal: 'terminate' })).toMatchObject({
-        escalated: false,
-        survivors: [],
-      });
+      expect(
+        await api.signal(OWNER, { id: polite, signal: 'terminate', graceMs: 60_000 }),
+      ).toMatchObject({ escalated: false, survivors: [] });
       expect(
         await api.signal(OWNER, { id: deaf, signal: 'terminate', graceMs: 50, by: 'me' }),
       ).toMatchObject({ escalated: true, survivors: [] });

@@ -172,6 +172,29 @@ it('[J24] what a process has printed leaves memory when it has ended, file by fi
   expect((await pages(api, id)).events.at(-1)).toMatchObject({ kind: 'closed', offset: 500_004 });
 });
 
+it('[J43] a host waits at its end for a file that a thread is making, and says when none came', async () => {
+  let asked = (): void => undefined;
+  let letGo = (): void => undefined;
+  const isAsked = new Promise<void>((resolve) => (asked = resolve));
+  const isLetGo = new Promise<void>((resolve) => (letGo = resolve));
+  const disk: Disk = {
+    ...systemDisk,
+    // The file behind the one that is being written.
+    async createAsync(path) {
+      if (path.endsWith('.0002.hfj')) {
+        asked();
+        await isLetGo;
+      }
+      return systemDisk.createAsync(path);
+    },
+  };
+  const api = await inProcess({ disk, limits: { journalBytes: 1024 * 1024 } });
+  await startProcess(api, { command: 'head -c 110000 /dev/zero; exec sleep 1000' });
+  await isAsked;
+  expect((await api.shutDown()).problems).toEqual(['files: not done within 1000 ms']);
+  letGo();
+});
+
 it('[J28] a disk that cannot be read is a problem of storage to whoever reads, and of nobody else', async () => {
   let broken = false;
   const check = (): void => {

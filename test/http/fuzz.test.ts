@@ -1,15 +1,15 @@
 // Mutated requests against a whole server: nothing it is sent makes it fall, stumble or stand still. A failure names its
-// seed; FUZZ_SEED runs it again, FUZZ_REQUESTS makes it longer (`npm run test:fuzz`: a million).
+// seed; SEED runs it again, FUZZ_REQUESTS makes it longer (`npm run test:fuzz`: a million).
 
 import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { dice, mutate, type Dice } from '../support/random.ts';
+import { dice, mutate, SEED, type Dice } from '../support/random.ts';
+import { sized } from '../support/slow.ts';
 import { watchedServer, type Ready } from '../support/watched-server.ts';
 
-const REQUESTS = Number(process.env['FUZZ_REQUESTS'] ?? 20_000);
-const SEED = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000);
+const REQUESTS = Number(process.env['FUZZ_REQUESTS'] ?? sized(6000, 20_000));
 const CONNECTIONS = 48;
 /** So many are sent at once over a connection, unless one of them may stay without an answer. */
 const AT_ONCE = 24;

@@ -12,7 +12,7 @@ import { Terminals } from '../../src/terminals/terminals.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
 import { openDoor, serve, type Served } from '../support/coder-client.ts';
 import { eventData, NativeClient, outputOf, type Frame } from '../support/native-client.ts';
-import { seeded } from '../support/random.ts';
+import { SEED, seeded } from '../support/random.ts';
 
 let served: Served;
 let client: NativeClient;
@@ -85,12 +85,11 @@ describe('following a process', () => {
   });
 
   it('[API21] connections cut at random bytes cost no event and repeat none', async () => {
-    const seed = Number(process.env['SEED'] ?? 20_260_101);
     const command =
       "for i in $(seq 400); do echo out $i ä; printf 'err %s\\377\\n' $i >&2; done; sleep 0.1; echo last";
     const { id } = await client.start({ command, streams: 'separate' });
     const readers = Array.from({ length: 8 }, async (_each, index) => {
-      const frames = await followThroughCuts(`/v1/processes/${id}/follow`, seeded(seed + index));
+      const frames = await followThroughCuts(`/v1/processes/${id}/follow`, seeded(SEED + index));
       const events = eventData(frames);
       expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, at) => at + 1));
       return events;

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { serve, type Served } from '../support/coder-client.ts';
 import { inProcess, onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { NativeClient } from '../support/native-client.ts';
+import { sized } from '../support/slow.ts';
 
-const ENDED = 1000;
+const ENDED = sized(200, 1000);
 
 async function ended(folder: string): Promise<void> {
   const host = await inProcess({ folder });

@@ -1,11 +1,12 @@
 // The server as a person meets it: `npm start`, the lines that it prints, and the ways to end it.
 import { spawn, type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { main, Place, root } from '../support/command-line.ts';
 
 let place: Place;
@@ -38,15 +39,7 @@ async function greeting(child: ChildProcess): Promise<string> {
 }
 
 function alive(pid: number): boolean {
-  return existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(statusOf(pid));
-}
-
-function statusOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/status`, 'utf8');
-  } catch {
-    return 'State: Z';
-  }
+  return isAlive(readEntry(pid));
 }
 
 describe('npm start', () => {
@@ -127,7 +120,7 @@ describe('shutdown, and stop of everything', () => {
     await server.until('stdout', '\n');
     const { pid, keeperPid } = JSON.parse(server.text('stdout')) as Record<string, number>;
     expect(alive(runaway)).toBe(true);
-    const stopped = await place.json('shutdown', '--grace', '300ms');
+    const stopped = await place.json('shutdown', '--grace', '2s');
     expect(stopped).toMatchObject({ ok: true, code: 0, result: { stopped: true, ended: 2 } });
     expect(readFileSync(mark, 'utf8')).toBe('bye\n');
     expect([pid, keeperPid, runaway].filter((each) => alive(Number(each)))).toEqual([]);

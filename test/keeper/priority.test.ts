@@ -18,7 +18,11 @@ import {
   waitFor,
 } from '../support/hosts.ts';
 
-/** Whether a program of this user may be given a priority above the usual. */
+/** Keepers and servers go ahead from the usual priority, where this user may be given another; else they keep theirs. */
+async function expectedPriority(): Promise<number> {
+  return getPriority() === 0 && (await mayGoAhead()) ? -10 : getPriority();
+}
+
 async function mayGoAhead(): Promise<boolean> {
   const child = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
   await once(child, 'spawn');
@@ -40,7 +44,7 @@ async function toldBy(link: KeeperLink, spec: Parameters<typeof startProcess>[1]
 }
 
 it('[K62] a keeper goes before what it has started, where it may; what it starts is as usual', async () => {
-  const expected = (await mayGoAhead()) ? -10 : getPriority();
+  const expected = await expectedPriority();
   const link = await overKeeper();
   const { pid } = link.keeper;
   const argv = ['nice'];
@@ -57,7 +61,7 @@ it('[K62] a keeper goes before what it has started, where it may; what it starts
 });
 
 it('[K62] so does a server, and the keeper that it starts begins as usual', async () => {
-  const expected = (await mayGoAhead()) ? -10 : getPriority();
+  const expected = await expectedPriority();
   const home = temporaryFolder();
   const server = spawn(process.execPath, [main, 'serve', '--json', '--home', home], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -15,13 +15,14 @@ import {
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isAlive, readEntry } from '../../src/system/proc-table.ts';
+import { commandOf, isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import { openHome } from '../../src/keeper/home.ts';
 import { lockHolder, readNote, takeLock } from '../../src/keeper/home-lock.ts';
 import { tryStartLock } from '../../src/keeper/start-lock.ts';
 import type { ServerNote } from '../../src/server/server-lock.ts';
 import { fillUp, leaveStray, onCleanup, overKeeper, program } from '../support/hosts.ts';
+import { turnsUntil } from '../support/recorder.ts';
 import { main, Place, root, Running, type Ended } from '../support/command-line.ts';
 
 const RUNS = Number(process.env['SHUTDOWN_RUNS'] ?? 1);
@@ -108,6 +109,8 @@ describe('shutdown always ends', () => {
             result: { process: { id: string; pid: number } };
           };
           foreign = result.process.pid;
+          // Until then setpriv is there, as the keeper's own user.
+          await turnsUntil(() => commandOf(foreign) === 'sleep 1000');
           return { undo: () => void process.kill(foreign, 'SIGKILL') };
         },
         ({ ended, keeperPid }) => {

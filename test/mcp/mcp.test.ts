@@ -10,9 +10,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mcpClients } from '../../src/cli/mcp-config.ts';
 import { connect } from '../../src/client/connect.ts';
 import { runningServer } from '../../src/server/server-lock.ts';
+import { isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { toolDefinitions } from '../../src/tools/definitions.ts';
 import { serve, type Served } from '../support/coder-client.ts';
-import { onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
+import { gate, onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import {
   endServer,
   homeForStdio,
@@ -21,6 +22,7 @@ import {
   overStdio,
   type Connected,
 } from '../support/mcp-clients.ts';
+import { turnsUntil } from '../support/recorder.ts';
 
 interface Result extends Record<string, unknown> {
   readonly success: boolean;
@@ -98,11 +100,12 @@ for (const [name, make] of [
       // A first call may have to start the server.
       await call(connected, 'process_list', {});
       const seen: number[] = [];
-      const onprogress = ({ progress }: { progress: number }): number => seen.push(progress);
-      const input = { command: 'sleep 2; echo over', timeout: '90s' };
-      // Without the signs of life this client would give up long before.
-      const options = { onprogress, timeout: 1500, resetTimeoutOnProgress: true };
-      const answer = await call(connected, 'execute', input, options);
+      const hold = gate();
+      const onprogress = ({ progress }: { progress: number }): void => {
+        if (seen.push(progress) === 3) hold.open();
+      };
+      const input = { command: `${hold.wait}; echo over`, timeout: '90s' };
+      const answer = await call(connected, 'execute', input, { onprogress });
       expect(answer).toMatchObject({ success: true, output: 'over\n' });
       expect(seen.length).toBeGreaterThanOrEqual(3);
       expect([...seen].sort((a, b) => a - b)).toEqual(seen);
@@ -144,6 +147,7 @@ for (const [name, make] of [
       expect(resources.find((each) => each.uri === uri)).toMatchObject({ name: command });
       const { resourceTemplates } = await client.listResourceTemplates();
       expect(resourceTemplates).toMatchObject([{ uriTemplate: uriOf('{id}') }]);
+      await call(connected, 'process_wait', { process_ids: [id], text: 'one' });
       expect((await client.readResource({ uri })).contents).toMatchObject([{ text: 'one\n' }]);
       await client.subscribeResource({ uri });
       const updated = connected.next('notifications/resources/updated');
@@ -332,14 +336,7 @@ describe('holdfast mcp', () => {
     const pid = Number(output);
     expect(runningServer(home)).toBeUndefined();
     await connected.client.close();
-    for (let alive = true; alive;) {
-      try {
-        process.kill(pid, 0);
-      } catch {
-        alive = false;
-      }
-      await new Promise(setImmediate);
-    }
+    await turnsUntil(() => !isAlive(readEntry(pid)));
   });
 
   it('[M16] with --cancel interrupt a cancelled call ends the process that it waits for', async () => {

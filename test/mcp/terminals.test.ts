@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOver } from '../support/in-process-api.ts';
 import { Toolbox, toolFunctions } from '../../src/tools/toolbox.ts';
 import { serve, type Served } from '../support/coder-client.ts';
+import { FakeClock } from '../support/fake-clock.ts';
 import { inProcess, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { endServer, overHttp, overStdio, type Connected } from '../support/mcp-clients.ts';
 
@@ -74,14 +75,15 @@ for (const [way, make] of Object.entries(ways)) {
         output: 'kept xterm-256color\n20 90\n',
         output_is: expect.stringContaining('untrusted') as string,
       });
-      const slow = { ...id, command: 'echo re""ady; read x; echo "got $x"', timeout: '100ms' };
-      const late = await call(connected, 'terminal_run', slow, 'slow');
+      const slow = { ...id, command: 'echo re""ady; read x; echo "got $x"', timeout: '40s' };
+      const running = call(connected, 'terminal_run', slow, 'slow');
+      await call(connected, 'terminal_wait', { ...id, text: 'ready' });
+      // The same call once more waits for the same run.
+      const late = await call(connected, 'terminal_run', { ...slow, timeout: '100ms' }, 'slow');
       expect(late).toMatchObject({ success: false, timed_out: true });
       expect(late['note']).toContain('It keeps running');
-      await call(connected, 'terminal_wait', { ...id, text: 'ready' });
       await call(connected, 'terminal_keys', { ...id, text: 'typed', keys: ['Enter'] });
-      // The same call once more waits for the same run.
-      const same = await call(connected, 'terminal_run', { ...slow, timeout: '20s' }, 'slow');
+      const same = await running;
       expect(same).toMatchObject({ success: true, exit_code: 0 });
       expect(same['output']).toContain('got typed');
       expect(await call(connected, 'terminal_close', id)).toMatchObject({ success: true });
@@ -168,14 +170,14 @@ describe('terminals for models', () => {
   });
 
   it('[L31] a program that cannot be run is a failure, with what its shell said', async () => {
-    const connected = await http();
-    const opened = await call(connected, 'terminal_open', { command: 'no-such-program-here' });
+    // A host whose clock stands still: the first look at the program lasts until the program has ended.
+    const host = await inProcess({ clock: new FakeClock() });
+    const tools = toolFunctions(new Toolbox({ connection: apiOver(host, 'me') }));
+    const opened = (await tools.terminal_open({ command: 'no-such-program-here' })) as Answer;
     expect(opened).toMatchObject({ success: false });
     expect(opened['error']).toMatch(/^open terminal: .*no-such-program-here.*not found/);
     const id = String(opened['terminal_id']);
-    expect(await call(connected, 'terminal_close', { terminal_id: id })).toMatchObject({
-      success: true,
-    });
+    expect(await tools.terminal_close({ terminal_id: id })).toMatchObject({ success: true });
   });
 
   it('[M14] one owner has no part in the terminal of another', async () => {

@@ -23,7 +23,9 @@ import { ConnectionLease } from '../../src/client/connection-lease.ts';
 import { connect } from '../../src/client/connect.ts';
 import type { Holdfast } from '../../src/client/holdfast.ts';
 import { embed } from '../../src/embed.ts';
+import { endServer } from '../../src/cli/local/server.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
+import { firstLine } from '../support/command-line.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { failure, onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 
@@ -50,8 +52,7 @@ async function serve(
     env: { ...process.env, HOLDFAST_IDLE: '60s' },
   });
   onCleanup(() => void server.kill('SIGKILL'));
-  const [line] = (await once(server.stdout.setEncoding('utf8'), 'data')) as [string];
-  return { ready: JSON.parse(line) as Ready, server };
+  return { ready: JSON.parse(await firstLine(server.stdout)) as Ready, server };
 }
 
 /** Goes between a server and its local callers, and tells when a ping of theirs has been answered. */
@@ -305,14 +306,14 @@ describe('the local server', () => {
     });
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, result: { live: 1 } });
     await Promise.all([one.close(), two.close()]);
-    await endServerOf(home);
+    await endServer(home);
   });
 
   it('[T9] processes have the environment and the directory of the caller, as `holdfast run` gives them', async () => {
     const home = temporaryFolder();
     const cwd = temporaryFolder();
     onCleanup(() => stopKeeper(home));
-    onCleanup(() => endServerOf(home));
+    onCleanup(async () => void (await endServer(home)));
     // As npm starts a server: what it adds must not reach anybody's process.
     const npm = {
       npm_config_ignore_scripts: 'true',
@@ -412,7 +413,7 @@ describe('the local server', () => {
     expect(codes).toEqual(handles.flatMap((_, index) => Array.from({ length: 5 }, () => index)));
     expect(ready.keeperPid).toBe((await holdfast.health()).pid);
     await holdfast.close();
-    await endServerOf(home);
+    await endServer(home);
   });
 
   it('[T8] a second server for the same home is refused; TERM ends a server and nothing else', async () => {
@@ -439,12 +440,6 @@ describe('the local server', () => {
   });
 });
 
-/** Ends a server that `connect` started: it belongs to nobody. */
-async function endServerOf(home: string): Promise<void> {
-  const { stdout } = await run('pgrep', ['-f', `main.js serve --home ${home}`]);
-  for (const pid of stdout.trim().split('\n')) process.kill(Number(pid), 'SIGTERM');
-}
-
 describe('the lease of a connection', () => {
   /** A server of its own and a connection to it; both, and a server that came after it, end with the test. */
   async function served(): Promise<{ home: string; server: ChildProcess; holdfast: Holdfast }> {
@@ -462,8 +457,10 @@ describe('the lease of a connection', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onCleanup(() => void leaser.kill('SIGKILL'));
-    const [line] = (await once(leaser.stdout.setEncoding('utf8'), 'data')) as [string];
-    const ids = JSON.parse(line) as Record<'process' | 'terminal' | 'free', string>;
+    const ids = JSON.parse(await firstLine(leaser.stdout)) as Record<
+      'process' | 'terminal' | 'free',
+      string
+    >;
     leaser.kill('SIGKILL');
     for (const id of [ids.process, ids.terminal])
       expect(await (await holdfast.get(id)).waitForExit()).toMatchObject({

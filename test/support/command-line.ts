@@ -22,7 +22,8 @@ export class Running {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
   private readonly parts = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
-  private wake = (): void => undefined;
+  private readonly waiting = new Set<() => void>();
+  private isOver = false;
 
   constructor(
     args: readonly string[],
@@ -42,6 +43,8 @@ export class Running {
     this.ended = new Promise((resolve) => {
       this.child.once('close', (code, signal) => {
         const bytes = Buffer.concat(this.parts.stdout);
+        this.isOver = true;
+        this.wake();
         resolve({ code, signal, bytes, stdout: bytes.toString(), stderr: this.text('stderr') });
       });
     });
@@ -53,11 +56,30 @@ export class Running {
 
   async until(sink: 'stdout' | 'stderr', wanted: string): Promise<void> {
     while (!this.text(sink).includes(wanted)) {
-      await new Promise<void>((resolve) => {
-        this.wake = resolve;
-      });
+      if (this.isOver)
+        throw new Error(
+          `it ended without "${wanted}": ${this.text('stdout')}${this.text('stderr')}`,
+        );
+      await new Promise<void>((resolve) => this.waiting.add(resolve));
     }
   }
+
+  private wake(): void {
+    for (const resolve of this.waiting) resolve();
+    this.waiting.clear();
+  }
+}
+
+/** However it is cut; the rest stays unread, and is thrown away as it comes. */
+export async function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
+  let text = '';
+  return new Promise((resolve, reject) => {
+    stream.on('data', (chunk: Buffer | string) => {
+      text += chunk.toString();
+      if (text.includes('\n')) resolve(text.slice(0, text.indexOf('\n')));
+    });
+    stream.once('close', () => reject(new Error(`it ended without a line: ${text}`)));
+  });
 }
 
 export interface Envelope {

@@ -1,8 +1,8 @@
 // The drop-in exec-server as a program of its own, so that it can be killed.
 
 import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { firstLine } from './command-line.ts';
 import { onCleanup, stopKeeper } from './hosts.ts';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -13,6 +13,7 @@ export class ExecServer {
   url = '';
   private readonly home: string;
   private child: ChildProcess | undefined;
+  private ended: Promise<void> | undefined;
 
   private readonly words: readonly string[];
 
@@ -40,8 +41,8 @@ export class ExecServer {
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     this.child = child;
-    const [line] = (await once(child.stdout, 'data')) as [Buffer];
-    this.url = line.toString().trim();
+    this.ended = new Promise((resolve) => child.once('exit', () => resolve()));
+    this.url = await firstLine(child.stdout);
     this.port = Number(new URL(this.url).port);
   }
 
@@ -50,6 +51,6 @@ export class ExecServer {
     this.child = undefined;
     if (!child) return;
     child.kill('SIGKILL');
-    await once(child, 'exit');
+    await this.ended;
   }
 }

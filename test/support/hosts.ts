@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe } from 'vitest';
 import { errnoOf } from '../../src/base/disk.ts';
@@ -17,12 +18,22 @@ import type { Limits } from '../../src/protocol/limits.ts';
 import type { Condition, StartSpec } from '../../src/protocol/operations.ts';
 import type { ProcessEvent } from '../../src/protocol/event.ts';
 import { decodeRecords } from '../../src/protocol/record.ts';
+import { FakeClock } from './fake-clock.ts';
 
 export const OWNER = 'chat-1';
 const cleanups: (() => Promise<void> | void)[] = [];
 
+/** Every one of them is done, whatever the others meet; what they met fails the test. */
 afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  const problems: unknown[] = [];
+  for (const cleanup of cleanups.splice(0).toReversed()) {
+    try {
+      await cleanup();
+    } catch (error) {
+      problems.push(error);
+    }
+  }
+  if (problems.length > 0) throw new AggregateError(problems, problems.map(String).join('; '));
 });
 
 export function onCleanup(cleanup: () => Promise<void> | void): void {
@@ -69,8 +80,18 @@ export async function inProcess(options: MakeOptions & Partial<HostOptions> = {}
   const folder = options.folder ?? temporaryFolder();
   const surroundings = { env: process.env, cwd: tmpdir(), home: tmpdir() };
   const host = await Host.open({ surroundings, ...options, folder });
-  onCleanup(() => host.close());
+  onCleanup(() => closeHost(host, options.clock));
   return host;
+}
+
+/** A clock that the test moves goes on by itself here: what ends only after a time would not end. */
+async function closeHost(host: Host, clock: HostOptions['clock']): Promise<void> {
+  const closing = host.close();
+  if (clock instanceof FakeClock) {
+    const isClosed = closing.then(() => true);
+    while (!(await Promise.race([isClosed, nextTurn(false)]))) clock.advance(10);
+  }
+  await closing;
 }
 
 export async function overKeeper(options: MakeOptions = {}): Promise<KeeperLink> {

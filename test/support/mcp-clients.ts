@@ -57,7 +57,7 @@ async function connected(
 ): Promise<Connected> {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
   const told: Connected['told'] = [];
-  let wake = (): void => undefined;
+  const waiting = new Set<() => void>();
   for (const method of [
     'notifications/message',
     'notifications/resources/updated',
@@ -65,7 +65,8 @@ async function connected(
   ] as const) {
     client.setNotificationHandler(method, ({ params }) => {
       told.push({ method, params: { ...params } });
-      wake();
+      for (const wake of waiting) wake();
+      waiting.clear();
     });
   }
   await client.connect(transport);
@@ -78,7 +79,7 @@ async function connected(
       for (;;) {
         const found = told.slice(known).find((each) => each.method === method);
         if (found) return found.params;
-        await new Promise<void>((resolve) => (wake = resolve));
+        await new Promise<void>((resolve) => waiting.add(resolve));
       }
     },
   };

@@ -1,4 +1,7 @@
-// Random numbers that can be had again: a failure names its seed.
+// Random numbers that can be had again. Every run of the tests uses the same seed, unless SEED names another one;
+// SEED=random chooses one and prints it (test/support/global-setup.ts).
+
+export const SEED = Number(process.env['SEED'] ?? 1);
 
 /** Mulberry32: small, and good enough to choose moments. */
 export function seeded(seed: number): () => number {

@@ -41,8 +41,8 @@ export function startTty(
       },
     });
     const out = { stdout: '', stderr: '' };
-    child.stdout.on('data', (chunk: Buffer) => (out.stdout += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => (out.stderr += chunk.toString()));
+    for (const sink of ['stdout', 'stderr'] as const)
+      child[sink].setEncoding('utf8').on('data', (text: string) => (out[sink] += text));
     child.once('error', reject);
     child.once('close', (code) => {
       const envelope = (out.stdout.startsWith('{') ? JSON.parse(out.stdout) : undefined) as never;

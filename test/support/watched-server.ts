@@ -1,7 +1,6 @@
 // The server as a program of its own that watches itself (test/programs/watched-server.mjs).
 
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { onCleanup, program, temporaryFolder } from './hosts.ts';
 
@@ -28,9 +27,10 @@ export async function watchedServer(): Promise<Ready & { seen: () => Promise<See
   const child = spawn(process.execPath, [program('watched-server.mjs'), home], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
   onCleanup(async () => {
     child.stdin.end();
-    if (child.exitCode === null) await once(child, 'exit');
+    await ended;
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async <T>(): Promise<T> => {

@@ -72,11 +72,8 @@ describe('attach', () => {
     await press(scene, 'stty size; echo pers""on\r');
     await waitFor(near, seat, { kind: 'text', text: 'person' });
     expect(await outputText(near, seat)).toContain('33 91');
-    // The prompt has been drawn: what comes next is the new size.
-    await waitFor(far, id, { kind: 'silence', forMs: 200 });
-    const { seq: after } = await far.get(OWNER, { id });
     await near.resize(OWNER, { id: seat, size: { cols: 70, rows: 20 } });
-    await waitFor(far, id, { kind: 'growth', after });
+    while ((await far.get(OWNER, { id })).size?.cols !== 70);
     // The agent cannot type meanwhile; it can read.
     const refused = await failure(far.run(OWNER, { id, command: 'echo agent' }));
     expect(refused.code).toBe('keyboard_held');

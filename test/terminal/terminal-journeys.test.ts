@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { HostApi } from '../../src/protocol/host-api.ts';
 import type { RunResult } from '../../src/protocol/run.ts';
@@ -194,21 +195,25 @@ describeHosts((make) => {
     const result = await run(api, id, 'hello');
     expect(result).toMatchObject({ completed: false, timedOut: false, completion: 'unknown' });
     expect(result.exitCode).toBeUndefined();
-    expect(await outputText(api, id)).toContain('hello\r\nhello\r\n');
+    while (!(await outputText(api, id)).includes('hello\r\nhello\r\n')) await nextTurn();
   });
 
   it('[TM5] (20) a run whose time is over goes on, its late end is recorded, and later output is whole', async () => {
     const api = await make();
     const id = await shell(api);
     await settled(api, id);
-    const slow = await run(api, id, 'read gate; echo "late $gate"; (exit 9)', {
-      run: 'slow',
-      timeoutMs: 50,
+    const command = 'echo be""gun; read gate; echo "late $gate"; (exit 9)';
+    const first = run(api, id, command, { run: 'slow' });
+    // It has been typed: before that its time being over would take it back.
+    await waitFor(api, id, { kind: 'text', text: 'begun' });
+    expect(await run(api, id, command, { run: 'slow', timeoutMs: 1 })).toMatchObject({
+      completed: false,
+      timedOut: true,
     });
-    expect(slow).toMatchObject({ completed: false, timedOut: true });
     const next = run(api, id, 'echo next');
     await api.write(OWNER, { id, data: Buffer.from('033137\n') });
     expect(await api.runWait(OWNER, { id, run: 'slow' })).toMatchObject({ exitCode: 9 });
+    expect(await first).toMatchObject({ completed: true, exitCode: 9 });
     expect(await output(api, id, await next)).toBe('next\r\n');
     expect(await outputText(api, id)).toContain('late 033137');
   });

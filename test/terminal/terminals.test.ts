@@ -64,7 +64,7 @@ describe('native terminals', () => {
     expect((await input({ keys: ['Enter'] })).json).toMatchObject({ bytes: 1 });
     const waited = await client.post(`/v1/terminals/${id}/wait`, {
       regex: '^typed$|\ntyped\n',
-      timeoutMs: 5000,
+      timeoutMs: 60_000,
     });
     expect(waited.json).toMatchObject({ matched: true, timedOut: false });
     expect((await client.post(`/v1/terminals/${id}/mark`, { label: 'here' })).status).toBe(200);
@@ -105,7 +105,7 @@ describe('native terminals', () => {
         { run: 'echo one' },
         { type: 'echo t""wo' },
         { sendKeys: ['Enter'] },
-        { wait: { text: 'two', timeout: 5000 } },
+        { wait: { text: 'two', timeout: 60_000 } },
         { wait: { text: 'never', timeout: 50 } },
         { run: 'echo three' },
       ],

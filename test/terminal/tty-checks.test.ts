@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
+import { sized } from '../support/slow.ts';
 import { main, shim, startTty, type Told } from '../support/tty-commands.ts';
 
 type Facts = Record<string, unknown>;
@@ -117,22 +118,26 @@ describe('sessions', () => {
     await shared.result('destroy', id, '--force');
   });
 
-  it('[TM45] (D12) a picture after 120 runs and a snapshot is there at once', async () => {
+  const runs = sized(40, 120);
+
+  it(`[TM45] (D12) a picture after ${runs} runs and a snapshot is there at once`, async () => {
     const id = await shared.create('--shell', '/bin/bash');
-    const steps = Array.from({ length: 120 }, (_, index) => ({ run: `echo line ${index}` }));
+    const steps = Array.from({ length: runs }, (_, index) => ({ run: `echo line ${index}` }));
     await shared.result('batch', id, JSON.stringify(steps));
     await shared.result('snapshot', id);
     const { artifactPath } = await shared.result<{ artifactPath: string }>('screenshot', id);
     expect(readFileSync(artifactPath).subarray(1, 4).toString()).toBe('PNG');
     const { text } = await shared.result<{ text: string }>('snapshot', id, '--format', 'text');
-    expect(text).toContain('line 119');
+    expect(text).toContain(`line ${runs - 1}`);
     await shared.result('destroy', id, '--force');
   });
 
-  it('[TM45] (D10) twenty created at once are twenty, and none is an orphan', async () => {
+  const created = sized(6, 20);
+
+  it(`[TM45] (D10) ${created} created at once are ${created}, and none is an orphan`, async () => {
     const many = place();
-    const ids = await Promise.all(Array.from({ length: 20 }, () => many.create('--', 'cat')));
-    expect(new Set(ids).size).toBe(20);
+    const ids = await Promise.all(Array.from({ length: created }, () => many.create('--', 'cat')));
+    expect(new Set(ids).size).toBe(created);
     const { sessions } = await many.result<{ sessions: { sessionId: string; status: string }[] }>(
       'list',
     );

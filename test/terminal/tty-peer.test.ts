@@ -84,7 +84,7 @@ describe('agent-tty', () => {
       envelope: { result: { exitCode: 3 } },
     });
     expect((await ours('run', id, '(exit 3)')).code).toBe(3);
-    const late = await ours('run', id, 'sleep 300', '--timeout', '200ms');
+    const late = await ours('run', id, 'sleep 300', '--timeout', '1s');
     expect(late).toMatchObject({
       code: 123,
       stderr: expect.stringContaining('it goes on') as string,

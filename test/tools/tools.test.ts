@@ -236,7 +236,12 @@ describe('execute', () => {
     expect(answer).toMatchObject({ success: true, backgrounded: true, wall_duration_ms: 0 });
     expect(idOf(answer)).not.toBe('');
     expect(answer).not.toHaveProperty('exit_code');
-    const failed = await ask('execute', { command: 'no-such-program', run_in_background: true });
+    // A host whose clock stands still: its first look at the command lasts until the command has ended.
+    const box = toolbox({
+      connection: apiOver(await inProcess({ clock: new FakeClock() }), 'chat-1'),
+    });
+    const wrong = { command: 'no-such-program', run_in_background: true };
+    const failed = await ask('execute', wrong, { box });
     expect(failed).toMatchObject({ success: false, exit_code: 127, backgrounded: true });
   });
 
@@ -296,9 +301,10 @@ describe('execute', () => {
 
   it('[L10] the same call again attaches to what it started, for what is left of its time', async () => {
     const folder = temporaryFolder();
-    const command = `echo run >> ${folder}/runs; sleep 1000`;
+    const command = `echo run >> ${folder}/runs; echo ran; sleep 1000`;
     const call = { callId: 'message-1-call-1' };
     const first = await ask('execute', { command, timeout: '300ms' }, { call });
+    await ask('process_wait', { process_ids: [idOf(first)], text: 'ran' });
     const again = await ask('execute', { command, timeout: '300ms' }, { call });
     expect(again).toMatchObject({ attached: true, running: true });
     expect(idOf(again)).toBe(idOf(first));

@@ -13,6 +13,7 @@ import {
   shellPlan,
   turnsUntil,
 } from '../../../test/support/recorder.ts';
+import { sized } from '../../../test/support/slow.ts';
 import { startPipeChild } from './pipe-child.ts';
 import { startPtyChild } from './pty-child.ts';
 import { readEntry } from '../../system/proc-table.ts';
@@ -34,12 +35,12 @@ const pipe = (script: string, options = {}) =>
 
 describe('completeness', () => {
   test.each([36, 10_000, 131_072])(
-    '[P1] a burst of %i bytes before the exit arrives whole, 50 times',
+    '[P1] a burst of %i bytes before the exit arrives whole, again and again',
     async (size) => {
       const content = numberedLines(size);
       const file = join(directory, 'burst');
       writeFileSync(file, content);
-      for (let run = 0; run < 50; run += 1) {
+      for (let run = 0; run < sized(15, 50); run += 1) {
         const { child, recorder } = await nursery.start(startPipeChild, planOf(['/bin/cat', file]));
         expect(await recorder.done()).toEqual({ code: 0 });
         expect(recorder.bytes('merged').equals(content)).toBe(true);

@@ -22,6 +22,7 @@ import {
   shellPlan,
   turnsUntil,
 } from '../../../test/support/recorder.ts';
+import { sized } from '../../../test/support/slow.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
 import { isAlive, readEntry } from '../../system/proc-table.ts';
 import { startPtyChild } from './pty-child.ts';
@@ -47,13 +48,13 @@ const asPrinted = (content: Buffer) => content.toString().replaceAll('\n', '\r\n
 
 describe('completeness', () => {
   test.each([36, 10_000, 131_072])(
-    '[P2] a burst of %i bytes before the exit arrives whole, 50 times',
+    '[P2] a burst of %i bytes before the exit arrives whole, again and again',
     async (size) => {
       const content = numberedLines(size);
       const file = join(directory, 'burst');
       writeFileSync(file, content);
       const expected = asPrinted(content);
-      for (let run = 0; run < 50; run += 1) {
+      for (let run = 0; run < sized(15, 50); run += 1) {
         const { child, recorder } = await nursery.start(
           startPtyChild,
           planOf(['/bin/cat', file], terminal),
@@ -78,10 +79,10 @@ describe('completeness', () => {
     }
   });
 
-  test('[P2] the tail of a grandchild that outlives the root arrives whole, 30 times', async () => {
+  test('[P2] the tail of a grandchild that outlives the root arrives whole, again and again', async () => {
     const content = numberedLines(20_000);
     writeFileSync(join(directory, 'burst'), content);
-    for (let run = 0; run < 30; run += 1) {
+    for (let run = 0; run < sized(10, 30); run += 1) {
       // The root's end sends SIGHUP to the foreground group.
       const { recorder } = await pty(`trap '' HUP; cat burst & exit 4`, {
         cwd: directory,

@@ -73,10 +73,11 @@ export class FeedFile {
     return this.journal?.degraded === undefined;
   }
 
-  /** Resolves when everything is written, or held in memory by a disk that refuses. */
+  /** Resolves when everything is written, or held in memory by a disk that refuses, and no file is made any more. */
   async close(): Promise<void> {
     await this.journal?.visible();
     this.journal?.release();
+    await this.options.place.usage.makesNone();
   }
 
   /** False when the disk does not take it now: it stays in memory and goes there later. */

@@ -1,4 +1,4 @@
-import { array, assert, boolean, property } from 'fast-check';
+import { array, assert, boolean, property } from '../../../test/support/properties.ts';
 import { expect, it } from 'vitest';
 import { UncountedEvents } from './uncounted-events.ts';
 

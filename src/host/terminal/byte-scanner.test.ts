@@ -7,7 +7,7 @@ import {
   oneof,
   property,
   string,
-} from 'fast-check';
+} from '../../../test/support/properties.ts';
 import { describe, expect, it } from 'vitest';
 import { ByteScanner } from './byte-scanner.ts';
 import { MarkPattern, type Mark } from './marks.ts';

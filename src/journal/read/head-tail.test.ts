@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { decodeUtf8 } from '../../base/bytes/utf8.ts';
 import { headTail, headTailPlan } from './head-tail.ts';

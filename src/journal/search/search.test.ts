@@ -1,5 +1,5 @@
 // Searches for plain text, which need no worker: what is found, what is shown, where the next search goes on.
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import type { ByteSource } from './byte-source.ts';

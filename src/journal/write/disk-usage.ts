@@ -15,6 +15,7 @@ export class DiskUsage {
   journals = 0;
   private readonly limit: number;
   private readonly over: () => void;
+  private readonly unwanted = new Set<Promise<void>>();
 
   /** Journals that the disk takes nothing from at the moment, here and wherever the count is shared. */
   readonly refusals: { count: number };
@@ -36,6 +37,17 @@ export class DiskUsage {
    */
   get segmentBytes(): number {
     return this.bytes < this.limit * NEAR ? Infinity : this.shareOfJournal / 4;
+  }
+
+  /** A thread is making a file that nobody needs any more. */
+  makesUnwanted(made: Promise<void>): void {
+    const done = made.finally(() => this.unwanted.delete(done));
+    this.unwanted.add(done);
+  }
+
+  /** Resolves when no thread makes a file any more. */
+  async makesNone(): Promise<void> {
+    await Promise.all(this.unwanted);
   }
 
   wrote(tookUs: number): void {

@@ -126,6 +126,7 @@ export class JournalFile {
     this.ahead = undefined;
     if (!ahead || ahead.failed) return;
     this.lastNumber = ahead.segment.number;
+    if (ahead.coming) this.place.usage.makesUnwanted(ahead.made);
     ahead.drop();
   }
 

@@ -1,7 +1,7 @@
 // The emulated terminal: that it does not matter how its bytes are cut, that a checkpoint holds everything, and that a few
 // bytes cannot cost much.
 import { inflateSync } from 'node:zlib';
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { VERSION } from '../../base/version.ts';
 import { characterWidth } from './character-width.ts';

@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { unicodeProvider } from './character-width.ts';
 import { decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { FIRST_CHARACTER, program, tinyFont } from '../../../test/support/tiny-font.ts';
 import type { TinyFont } from '../../../test/support/tiny-font.ts';

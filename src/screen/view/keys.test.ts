@@ -1,5 +1,5 @@
 // What is typed, as bytes.
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { checkKeys, encodeKeys, encodeMouse, encodePaste } from './keys.ts';
 import type { KeyModes } from './keys.ts';

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { readShell } from './ampersand.ts';
 
 /** Promoted to the background, and what is run then. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import * as fc from 'fast-check';
+import * as fc from '../../../test/support/properties.ts';
 import { modelText, type ModelText, type Stretch } from './model-text.ts';
 import { textRows } from './text-sheet.ts';
 

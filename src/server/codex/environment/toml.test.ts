@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import * as fc from '../../../../test/support/properties.ts';
 import { parse } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import { selectToml, TomlProblem } from './toml.ts';
