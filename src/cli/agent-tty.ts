@@ -1,14 +1,23 @@
 #!/usr/bin/env node
 // agent-tty's command line, for scripts that were written for it: the `tty` commands, with its variable for the home.
 
+import { currentDirectory, exitIfUnwritable } from './surroundings.ts';
+import { STORAGE_WRITE_EXIT, storageWriteLine } from './tty/envelope.ts';
 import { ttyMain } from './tty/main.ts';
 
-const { AGENT_TTY_HOME: home, ...env } = process.env;
+const { stdout, stderr, env } = process;
+exitIfUnwritable(
+  { stdout, stderr },
+  {
+    report: (sentence) => stderr.write(storageWriteLine(sentence)),
+    failureExit: STORAGE_WRITE_EXIT,
+  },
+);
 process.exitCode = await ttyMain(process.argv.slice(2), {
-  env: process.env,
-  cwd: process.cwd(),
-  home: home ?? env['HOLDFAST_HOME'],
+  env,
+  cwd: currentDirectory(),
+  home: env['AGENT_TTY_HOME'] ?? env['HOLDFAST_HOME'],
   program: 'agent-tty',
-  stdout: process.stdout,
-  stderr: process.stderr,
+  stdout,
+  stderr,
 });

@@ -1,35 +1,22 @@
 #!/usr/bin/env node
 // The `holdfast` command.
 
-import type { Output } from './output/output.ts';
 import { runProgram } from './program.ts';
-
-/** 128 + SIGPIPE: what a program that nobody listens to ends with. */
-const BROKEN_PIPE_EXIT = 141;
+import { currentDirectory, exitIfUnwritable } from './surroundings.ts';
 
 const { stdout, stderr, env } = process;
 process.exitCode = await runProgram(process.argv.slice(2), {
   env,
-  cwd: process.cwd(),
+  cwd: currentDirectory(),
   stdout,
   stderr,
-  begun: leaveWhenNobodyReads,
+  begun: (out, failureExit) =>
+    exitIfUnwritable(
+      { stdout, stderr },
+      {
+        report: (sentence) => out.note(sentence, { style: 'red' }),
+        failureExit,
+        leave: (pipeClosed) => out.leave(pipeClosed),
+      },
+    ),
 });
-
-function leaveWhenNobodyReads(out: Output): void {
-  const leave = async (pipeClosed: boolean): Promise<void> => {
-    try {
-      await out.leave(pipeClosed);
-    } finally {
-      // What cannot be told to anybody is not told.
-      process.exit(BROKEN_PIPE_EXIT);
-    }
-  };
-  for (const stream of [stdout, stderr])
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (out.unread) return;
-      // EIO: the terminal has been closed.
-      if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
-      void leave(error.code === 'EPIPE');
-    });
-}

@@ -1,5 +1,7 @@
 // Ready-to-paste configuration for the programs that speak MCP: each wants the same line in another form.
 
+import { shellWord } from './arguments/words.ts';
+
 interface McpCommand {
   readonly command: string;
   readonly args: readonly string[];
@@ -15,8 +17,6 @@ interface ClientRow {
 }
 
 const json = (value: unknown): string => JSON.stringify(value, null, 2);
-const quoted = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 /** JSON's strings are TOML's basic strings. */
 const toml = (word: string): string => JSON.stringify(word);
 
@@ -28,7 +28,7 @@ export const mcpClients: Readonly<Record<string, ClientRow>> = {
     title: 'Claude Code',
     place: 'run this once',
     text: ({ command, args }) =>
-      ['claude', 'mcp', 'add', 'holdfast', '--', command, ...args].map(quoted).join(' '),
+      ['claude', 'mcp', 'add', 'holdfast', '--', command, ...args].map(shellWord).join(' '),
   },
   codex: {
     title: 'Codex',

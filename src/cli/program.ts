@@ -8,6 +8,7 @@ import { findCommand } from './commands.ts';
 import { Output, type OutputStream } from './output/output.ts';
 import { optionWords } from './arguments/parse-options.ts';
 import { remedyOf } from './output/remedies.ts';
+import { shortened } from './output/terminal-text.ts';
 import { Words } from './arguments/words.ts';
 
 /** What the program is started in. */
@@ -16,8 +17,8 @@ export interface InheritedEnvironment {
   readonly cwd: string;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  /** Called once, before anything is printed. */
-  readonly begun?: (out: Output) => void;
+  /** Called once, before anything is printed, with the exit code of a command whose output cannot be written. */
+  readonly begun?: (out: Output, failureExit: number) => void;
 }
 
 const namesOfFlags: ReadonlyMap<string, string> = new Map([
@@ -43,19 +44,23 @@ export async function runProgram(
   const colour = !env['NO_COLOR'] && env['TERM'] !== 'dumb';
   const [json, raw] = [flags.includes('--json'), flags.includes('--raw')];
   const out = new Output({ stdout, stderr, json, raw, colour });
-  surroundings.begun?.(out);
+  const exitOf = ('error' in command ? undefined : command.failureExit) ?? exitOfError;
+  surroundings.begun?.(out, exitOf('storage_full'));
   if (name === 'tty') {
     // Its commands have flags and envelopes of their own.
     const { ttyMain } = await import('./tty/main.ts');
     return ttyMain(rest, { env, cwd, program: 'holdfast tty', stdout, stderr });
   }
   if ('error' in command) return tell(name, out, { result: undefined, error: command.error });
-  const { failureExit } = command;
   try {
     return await tell(name, out, await perform(command, rest, { ...surroundings, out }));
   } catch (error) {
-    return tell(name, out, { result: undefined, error }, failureExit);
+    return tell(name, out, { result: undefined, error }, exitOf);
   }
+}
+
+function exitOfError(code: ErrorCode): number {
+  return errors[code].exit;
 }
 
 function optionsOf(command: Command): Command['options'] {
@@ -90,7 +95,7 @@ async function tell(
   name: string,
   out: Output,
   answer: Answer,
-  failureExit = (code: ErrorCode): number => errors[code].exit,
+  exitOf = exitOfError,
 ): Promise<number> {
   const { result, lines = [], error } = answer;
   if (answer.said) return answer.exitCode ?? 0;
@@ -98,8 +103,9 @@ async function tell(
   else for (const line of lines) await out.line(line);
   if (error === undefined) return answer.exitCode ?? 0;
   const shape = toErrorShape(error);
-  if (!out.json) await out.note(shape.message, { style: 'red', advice: remedyOf(shape) });
-  return answer.exitCode ?? failureExit(shape.code);
+  if (!out.json)
+    await out.note(shortened(shape.message), { style: 'red', advice: remedyOf(shape) });
+  return answer.exitCode ?? exitOf(shape.code);
 }
 
 function envelope(name: string, result: unknown, error: unknown): Record<string, unknown> {

@@ -449,7 +449,7 @@ describe('scripts', () => {
     expect(byName).toMatchObject({ code: 2, stdout: '' });
     expect(byName.stderr).toContain(first);
     expect(byName.stderr).toContain(second);
-    expect((await place.run('logs', '')).code).toBe(3);
+    expect((await place.run('logs', '')).code).toBe(2);
     expect((await place.run('stop', first, second)).code).toBe(0);
   });
 
@@ -881,7 +881,7 @@ describe('help, version and the tour', () => {
       /3 processes signalled, 1 of them outside its group; nothing is left of it\./,
     );
     const commands = [...stdout.matchAll(/^ {3}node (\S+) (ps --all|logs \w+|run '.*')$/gm)];
-    expect(commands.map(([, script]) => script)).toEqual(Array(3).fill('dist/cli/main.js'));
+    expect(commands.map(([, script]) => script)).toEqual(Array(3).fill(main));
     const logs = commands.find(([, , rest]) => rest?.startsWith('logs'))?.[2] ?? '';
     expect((await place.run(...logs.split(' '))).stdout).toContain('step 2 of 3: ready');
     expect((await place.run('ps')).stdout).not.toContain('setsid');

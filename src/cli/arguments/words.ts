@@ -103,6 +103,8 @@ export class Words {
     const missing = needed[this.plain.length];
     if (missing !== undefined)
       throw this.wrong(missingWords[missing] ?? `missing argument ${missing}`);
+    const empty = names.find((name, at) => name.startsWith('ID') && this.plain[at] === '');
+    if (empty !== undefined) throw this.wrong('argument ID is empty (an unset variable?)');
     const most = names.at(-1)?.endsWith('...') ? Infinity : names.length;
     const [surplus] = this.plain.slice(most);
     if (surplus !== undefined) throw this.wrong(`unexpected argument "${surplus}"`);

@@ -1,11 +1,11 @@
 // `holdfast demo`
 
-import { relative } from 'node:path';
 import { VERSION } from '../../base/version.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Command } from '../arguments/command.ts';
 import type { Output } from '../output/output.ts';
 import { outcomeWords } from '../output/outcome.ts';
+import { selfCommand } from '../surroundings.ts';
 import { formatDuration, plural } from '../arguments/units.ts';
 
 export const command: Command = {
@@ -93,8 +93,7 @@ async function endEscapee(
 }
 
 async function suggest(caller: Caller, say: Narrator, id: string): Promise<void> {
-  const script = relative(caller.cwd, process.argv[1] ?? '') || 'holdfast';
-  const here = script.endsWith('.js') ? `node ${script}` : script;
+  const here = selfCommand(caller.env);
   await say.part('Try next');
   await say.line(`${here} run 'for i in 1 2 3; do echo line $i; sleep 1; done; exit 4'`);
   await say.line(`${here} ps --all`);

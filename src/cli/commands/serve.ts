@@ -6,6 +6,7 @@ import type { ServerOptions } from '../../server/server.ts';
 import type { Caller } from '../caller.ts';
 import type { Command } from '../arguments/command.ts';
 import type { Output } from '../output/output.ts';
+import { selfCommand } from '../surroundings.ts';
 import { MOST_PORT, shellWord, Words } from '../arguments/words.ts';
 
 export const command: Command = {
@@ -96,7 +97,10 @@ export const command: Command = {
       };
       if (out.json) await out.object(ready);
       else
-        for (const line of greeting({ ...ready, openToAll: server.openToAll }))
+        for (const line of greeting(
+          { ...ready, openToAll: server.openToAll },
+          selfCommand(caller.env),
+        ))
           await out.line(line);
       const signal = told.signal.aborted ? 'SIGTERM' : await waitForEnd();
       await server.close();
@@ -161,9 +165,11 @@ interface Ready {
   readonly openToAll: boolean;
 }
 
-function greeting({ url, socket, tokenFile, keeperPid, home, openToAll }: Ready): string[] {
+function greeting(
+  { url, socket, tokenFile, keeperPid, home, openToAll }: Ready,
+  cli: string,
+): string[] {
   const elsewhere = home === join(homedir(), '.holdfast') ? '' : ` --home ${shellWord(home)}`;
-  const cli = `node ${shellWord(process.argv[1] ?? 'holdfast')}`;
   // As a header from stdin: what stands in the arguments of curl can be read by every local user.
   const auth = `sed 's/^/Authorization: Bearer /' ${shellWord(tokenFile)} | `;
   const curl = `${openToAll ? '' : auth}curl -s${openToAll ? '' : ' -H @-'} ${shellWord(url)}`;

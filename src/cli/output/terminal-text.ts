@@ -122,6 +122,14 @@ export function quote(text: string): string {
   });
 }
 
+const MOST_SHOWN = 300;
+
+/** A sentence that names what was given, which may be very long: its middle is left out then. */
+export function shortened(text: string): string {
+  if (text.length <= MOST_SHOWN) return text;
+  return `${text.slice(0, MOST_SHOWN / 2)} … ${text.slice(-MOST_SHOWN / 2)}`;
+}
+
 /** A line of ours, in which tabs separate columns. */
 export function quoteLine(text: string): string {
   return text.split('\t').map(quote).join('\t');

@@ -25,6 +25,13 @@ const exitCodes = {
   WAIT_TIMEOUT: 11,
 } as const;
 
+export const STORAGE_WRITE_EXIT = exitCodes.STORAGE_WRITE_ERROR;
+
+/** What stderr is told about a stdout that cannot be written. */
+export function storageWriteLine(sentence: string): string {
+  return `STORAGE_WRITE_ERROR: ${sentence}\n`;
+}
+
 export type TtyCode = keyof typeof exitCodes;
 /** A wait or a run whose time was over is an answer, not an error; a wait says it with this. */
 export const WAIT_TIMEOUT_EXIT = 11;

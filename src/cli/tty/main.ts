@@ -7,7 +7,7 @@ import { VERSION } from '../../base/version.ts';
 import { Caller, usualHome } from '../caller.ts';
 import { nearest } from '../arguments/nearest.ts';
 import type { OutputStream } from '../output/output.ts';
-import { quote, quoteLine, visible } from '../output/terminal-text.ts';
+import { quote, quoteLine, shortened, visible } from '../output/terminal-text.ts';
 import { knownCapabilities } from './capabilities.ts';
 import { globalFlags, TtyCall, type TtyCommand } from './command.ts';
 import { failure, success, TtyError, ttyError } from './envelope.ts';
@@ -97,7 +97,7 @@ export async function ttyMain(args: readonly string[], options: TtyOptions): Pro
   } catch (thrown) {
     const error = ttyError(thrown);
     if (json) await print(failure(told, error));
-    else await send(options.stderr, `${error.code}: ${quote(error.message)}\n`);
+    else await send(options.stderr, `${error.code}: ${quote(shortened(error.message))}\n`);
     return error.exit;
   }
 }
