@@ -1,15 +1,15 @@
-// Time: a monotonic clock for durations and order, a wall clock for labels, and timers. Passed in,
-// so that tests can hold the hands.
+// Time: a monotonic clock for durations and order, a wall clock for labels, and timers. Injected, so that tests can
+// control it.
 
 export interface Clock {
   /** Monotonic microseconds from an arbitrary origin. */
   nowUs(): number;
   wallMs(): number;
-  /** Calls back once after `ms`; the answer cancels it. Never keeps the program alive by itself. */
+  /** Calls back once after `ms` and returns a function that cancels. The timer does not keep the program alive. */
   after(ms: number, callback: () => void): () => void;
 }
 
-/** Node fires a longer timer at once. */
+/** Node fires a timer with a longer delay immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

@@ -15,13 +15,13 @@ export class DeferredBatch<T> {
     return this.items.length;
   }
 
-  /** It is its turn so long after the first of those it is gathered with, at the latest. */
+  /** The delay counts from the first item of the batch. */
   add(item: T): void {
     this.items.push(item);
-    this.timer ??= setTimeout(() => this.now(), this.afterMs);
+    this.timer ??= setTimeout(() => this.flush(), this.afterMs);
   }
 
-  now(): void {
+  flush(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
     if (this.items.length > 0) this.act(this.items.splice(0));

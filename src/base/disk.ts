@@ -1,33 +1,33 @@
-// The disk: the few file operations that the journal is written with, so that a test can stand a failing disk in their
-// place. Modes are private whatever the umask. Errors are Node's own, with `code` set.
+// The file operations that journals use. Injected, so that a test can use a failing disk. Files are private whatever
+// the umask. Errors are Node's own, with `code` set.
 
 import * as fs from 'node:fs';
 
 export interface Disk {
-  /** A new file for writing and reading, 0600; fails when it exists. */
+  /** Creates a file for writing and reading, mode 0600; fails if it exists. */
   create(path: string): number;
-  /** The same in the background: on ext4, where files are removed all the time, it takes as long as to start a program. */
+  /** The same in the thread pool: on ext4 with many removals, creating a file takes as long as starting a program. */
   createAsync(path: string): Promise<number>;
-  /** A file that exists, for writing and reading; undefined when it has another name too. */
+  /** Opens a file for writing and reading; undefined if it has a second hard link. */
   openWrite(path: string): number | undefined;
   openRead(path: string): number;
-  /** Returns how much was taken, which on a full disk can be less than asked, without an error. */
+  /** Returns the bytes written. On a full disk that can be fewer than given, without an error. */
   writeSync(fd: number, parts: readonly Buffer[], position: number): number;
   write(fd: number, parts: readonly Buffer[], position: number): Promise<number>;
   read(fd: number, into: Buffer, position: number): Promise<number>;
   readSync(fd: number, into: Buffer, position: number): number;
   truncate(fd: number, size: number): void;
-  /** Shortens a file that is not open. On a disk that cannot be written the file stays as it is. */
-  cut(path: string, size: number): void;
+  /** Truncates a file by path. On a read-only or failing disk the file stays as it is. */
+  truncatePath(path: string, size: number): void;
   size(fd: number): number;
   sync(fd: number): Promise<void>;
-  /** What has been synced need not stay in memory. Nothing by itself: Node has no call for it. */
-  forgetPages(fd: number): Promise<void>;
+  /** Evicts synced pages from the page cache. Does nothing here: Node has no call for it. */
+  evictPages(fd: number): Promise<void>;
   close(fd: number): void;
   rename(from: string, to: string): void;
   renameAsync(from: string, to: string): Promise<void>;
   remove(path: string): void;
-  /** In the background: to free a segment takes the kernel a third of a millisecond. */
+  /** In the thread pool: the kernel needs a third of a millisecond to free a segment. */
   removeInBackground(path: string): void;
 }
 
@@ -78,13 +78,13 @@ export const systemDisk: Disk = {
       try {
         return fs.readSync(fd, into, 0, into.length, position);
       } catch (error) {
-        // libuv repeats every other call that a signal has interrupted, and leaves reads to its caller.
+        // libuv retries other calls after EINTR, but not reads.
         if (errnoOf(error) !== 'EINTR') throw error;
       }
     }
   },
   truncate: (fd, size) => fs.ftruncateSync(fd, size),
-  cut(path, size) {
+  truncatePath(path, size) {
     try {
       fs.truncateSync(path, size);
     } catch (error) {
@@ -97,7 +97,7 @@ export const systemDisk: Disk = {
       fs.fdatasync(fd, (error) => (error ? reject(error) : resolve()));
     });
   },
-  forgetPages: () => Promise.resolve(),
+  evictPages: () => Promise.resolve(),
   close: (fd) => fs.closeSync(fd),
   rename: (from, to) => fs.renameSync(from, to),
   renameAsync(from, to) {
@@ -115,7 +115,7 @@ export const systemDisk: Disk = {
   removeInBackground: (path) => fs.unlink(path, () => undefined),
 };
 
-/** The errno name of a thrown file error, or undefined for anything else. */
+/** The errno name of a thrown system error; undefined for anything else. */
 export function errnoOf(thrown: unknown): string | undefined {
   if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string')
     return thrown.code;

@@ -20,7 +20,7 @@ it('[H62] owners are served in turn, each in its own order', () => {
   expect(queue.size).toBe(0);
 });
 
-it('[H62] an owner that was away has saved up nothing, and one that cost much waits for the others', () => {
+it('[H62] idle time earns an owner no credit, and an expensive owner waits for the others', () => {
   const queue = new FairQueue<string>();
   for (const item of 'abc') queue.push('bob', item);
   expect(drain(queue)).toBe('abc');
@@ -32,7 +32,7 @@ it('[H62] an owner that was away has saved up nothing, and one that cost much wa
   expect(drain(queue)).toBe('ZUVWfg');
 });
 
-it('[H62] an item can be taken out, and all of them', () => {
+it('[H62] one item or all items can be removed', () => {
   const queue = new FairQueue<string>();
   for (const item of 'ab') queue.push('bob', item);
   expect([queue.delete('bob', 'a'), queue.delete('bob', 'a'), queue.size]).toEqual([

@@ -6,7 +6,7 @@ function turns(options: { atOnce: number; perOwner: number; mostWaiting: number 
   return new FairTurns({ ...options, refuse, givenUp: () => new Error('given up') });
 }
 
-/** Work that ends when it is told to, noting when it begins. */
+/** Work that notes when it begins and ends on request. */
 class Work {
   readonly begun: string[] = [];
   private readonly ends = new Map<string, () => void>();
@@ -32,7 +32,7 @@ class Work {
 }
 
 describe('turns', () => {
-  it('[SV30] go to owners one after the other, whoever asked first and most', async () => {
+  it('[SV30] owners take turns, however early and often one of them asked', async () => {
     const work = new Work(turns({ atOnce: 1, perOwner: 1, mostWaiting: 10 }));
     const names = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'];
     const asked = new Map(names.map((name) => [name, work.ask(name)]));
@@ -44,7 +44,7 @@ describe('turns', () => {
     expect(work.begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
   });
 
-  it('[SV30] are bounded per owner: running, and waiting', async () => {
+  it('[SV30] the running and the waiting work of one owner is limited', async () => {
     const work = new Work(turns({ atOnce: 3, perOwner: 2, mostWaiting: 1 }));
     const [a1, a2, a3] = ['a1', 'a2', 'a3'].map((name) => work.ask(name));
     await expect(work.ask('a4')).rejects.toThrow('refused');
@@ -58,7 +58,7 @@ describe('turns', () => {
       await work.end(name, promise ?? b1);
   });
 
-  it('[SV30] whoever gives up while it waits leaves its place', async () => {
+  it('[SV30] an aborted caller leaves the queue', async () => {
     const work = new Work(turns({ atOnce: 1, perOwner: 1, mostWaiting: 1 }));
     const first = work.ask('a1');
     const control = new AbortController();
@@ -73,7 +73,7 @@ describe('turns', () => {
     expect(work.begun).toEqual(['a1', 'a4']);
   });
 
-  it('[SV30] a failure ends a turn like any end', async () => {
+  it('[SV30] failed work ends its turn too', async () => {
     const own = turns({ atOnce: 1, perOwner: 1, mostWaiting: 1 });
     const failing = own.run('a', () => Promise.reject(new Error('broken')));
     const next = own.run('b', async () => 'done');
@@ -84,7 +84,7 @@ describe('turns', () => {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-it('[H64] owners are let through in turn, and a start of one waits for few of another', async () => {
+it('[H64] owners take turns, so that a start waits for few starts of another owner', async () => {
   const gate = new FairTurns({ perLoop: 4 });
   const order: string[] = [];
   const start = async (owner: string): Promise<void> => {
@@ -99,7 +99,7 @@ it('[H64] owners are let through in turn, and a start of one waits for few of an
   expect(order).toHaveLength(41);
 });
 
-it('[H64] an owner whose starts do not come to an end holds up nobody else', async () => {
+it('[H64] starts that never finish block no other owner', async () => {
   const gate = new FairTurns({ perLoop: 4, perOwner: 2 });
   await gate.pass('bob');
   await gate.pass('bob');
@@ -115,7 +115,7 @@ it('[H64] an owner whose starts do not come to an end holds up nobody else', asy
   await late;
 });
 
-it('[SV30] nobody begins while it is not open', async () => {
+it('[SV30] no work begins while the gate is closed', async () => {
   let isOpen = false;
   const own = new FairTurns({ isOpen: () => isOpen });
   let begun = 0;

@@ -1,24 +1,25 @@
-// Turns for work: owners one after the other, by what their work has cost, with bounds on what runs at once, on what begins
-// in one turn of the event loop, and on how much of one owner runs and waits.
+// Schedules work fairly between owners by cost. Limits what runs concurrently, what begins in one turn of the event loop,
+// and how much of one owner runs and waits.
 
+import type { CancelSignal } from './cancel-signal.ts';
 import { FairQueue } from './fair-queue.ts';
 
 export interface FairTurnsOptions {
-  /** Running at once; no bound by default, as for the next three. */
+  /** Running concurrently; no limit by default, as for the next three. */
   readonly atOnce?: number;
-  /** Of these, by one owner. */
+  /** Running concurrently for one owner. */
   readonly perOwner?: number;
-  /** That begin in one turn of the event loop: a burst does not keep everything else waiting. */
+  /** Begun in one turn of the event loop, so that a burst does not block other work. */
   readonly perLoop?: number;
-  /** More than this of one owner do not wait but are refused. */
+  /** Waiting for one owner; further calls are refused. */
   readonly mostWaiting?: number;
-  /** Owners are charged for the time that their work takes, not only for its number. */
+  /** Charges owners for the time that their work takes, not only for its number. */
   readonly byTime?: boolean;
-  /** What else must hold for the next to begin. Whoever makes it hold calls `next`. */
+  /** A further condition for the next to begin. Call `next` when it becomes true. */
   readonly isOpen?: () => boolean;
-  /** What a caller beyond `mostWaiting` is told. */
+  /** Makes the error for a call beyond `mostWaiting`. */
   readonly refuse?: () => Error;
-  /** What a caller that gave up while it waited is told. */
+  /** Makes the error for a caller that aborted while it waited. */
   readonly givenUp?: () => Error;
 }
 
@@ -39,7 +40,7 @@ export class FairTurns {
     this.options = options;
   }
 
-  async run<T>(owner: string, act: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async run<T>(owner: string, act: () => Promise<T>, signal?: CancelSignal): Promise<T> {
     const turn = this.pass(owner, signal);
     if (turn) await turn;
     const beganMs = performance.now();
@@ -51,8 +52,8 @@ export class FairTurns {
     }
   }
 
-  /** Undefined when it is this caller's turn at once. `done` is to be called for each that has begun. */
-  pass(owner: string, signal?: AbortSignal): Promise<void> | undefined {
+  /** Undefined if the caller may begin now; otherwise resolves when it may. Call `done` once for each that has begun. */
+  pass(owner: string, signal?: CancelSignal): Promise<void> | undefined {
     if (!this.isFull() && this.queue.count(owner) === 0 && this.may(owner)) {
       this.begin(owner);
       return undefined;
@@ -68,7 +69,7 @@ export class FairTurns {
     this.next();
   }
 
-  /** Lets begin whoever may. */
+  /** Begins everything that may begin. */
   next(): void {
     while (this.queue.size > 0 && !this.isFull()) {
       const waiting = this.queue.shift((owner) => this.may(owner));
@@ -101,7 +102,7 @@ export class FairTurns {
     });
   }
 
-  private wait(owner: string, signal: AbortSignal | undefined): Promise<void> {
+  private wait(owner: string, signal: CancelSignal | undefined): Promise<void> {
     const { mostWaiting = Infinity } = this.options;
     if (signal?.aborted === true) return Promise.reject(this.givenUp());
     if (this.queue.count(owner) >= mostWaiting) return Promise.reject(this.refusal());

@@ -19,7 +19,7 @@ function journal(lastSeq: number, ended: boolean) {
 }
 
 describe('following events', () => {
-  it('[T40] goes on behind each page until the last one', async () => {
+  it('[T40] it continues after each page until the last one', async () => {
     const { asked, read } = journal(5, true);
     const seen: number[] = [];
     for await (const page of followEvents(read, { after: 1 })) seen.push(page.nextAfter);
@@ -27,7 +27,7 @@ describe('following events', () => {
     expect(asked).toEqual([{ after: 1 }, { after: 3, offset: 15 }]);
   });
 
-  it('[T40] of what there is now it reads until a page brings nothing', async () => {
+  it('[T40] with "now" it ends at the first empty page', async () => {
     const { asked, read } = journal(3, false);
     const seen: number[] = [];
     for await (const page of followEvents(read, { after: 0 }, 'now')) seen.push(page.nextAfter);
@@ -35,7 +35,7 @@ describe('following events', () => {
     expect(asked).toHaveLength(3);
   });
 
-  it('[T40] asks for nothing while a page is not taken, and for nothing more when its reader stops', async () => {
+  it('[T40] it requests no page before the last one is taken, and none after its consumer stops', async () => {
     const { asked, read } = journal(9, true);
     for await (const page of followEvents(read, { after: 0 })) {
       expect(asked).toHaveLength(page.nextAfter / 2);
@@ -44,7 +44,7 @@ describe('following events', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('[T40] what a read throws ends it', async () => {
+  it('[T40] an error of a read ends it', async () => {
     const broken = followEvents(() => Promise.reject(new Error('gone')), { after: 0 });
     await expect(broken.next()).rejects.toThrow('gone');
   });

@@ -1,5 +1,5 @@
-// Reads numbered events page by page, each behind the one before. A page is asked for only when its reader has
-// taken the last one, so a slow reader costs one page.
+// Reads numbered events page by page. The next page is requested only when the consumer has taken the last one, so a
+// slow consumer costs one page of memory.
 
 interface EventsPage {
   readonly nextAfter: number;
@@ -10,11 +10,11 @@ interface EventsPage {
 export interface Position {
   /** The last event that the reader has. */
   readonly after: number;
-  /** Output bytes that it has, where that is known. */
+  /** Output bytes that the reader has, if known. */
   readonly offset?: number;
 }
 
-/** `now`: ends with the first page that brings nothing, for reads that do not wait. Otherwise with the last page. */
+/** `now`: ends with the first empty page, for reads that do not wait. `end`: ends with the last page. */
 export async function* followEvents<P extends EventsPage>(
   read: (position: Position) => Promise<P>,
   from: Position,

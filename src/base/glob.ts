@@ -1,7 +1,7 @@
-// Globs over names: "*" stands for any characters, "?" for one, and case does not matter. A match goes back to the last
-// "*" only, so its work is at most name times glob; a budget bounds the sum over all names that are asked about.
+// Globs over names: "*" matches any characters, "?" one character; case-insensitive. Matching backtracks to the last "*"
+// only, so it takes at most name times glob steps; a budget limits the steps over all names.
 
-/** Names and globs are too long together to be compared. */
+/** The patterns and names need more steps than the budget allows. */
 export class GlobTooLong extends Error {
   constructor() {
     super('the patterns and the names are too long to be compared');
@@ -9,10 +9,10 @@ export class GlobTooLong extends Error {
   }
 }
 
-/** Steps for all names together: about a tenth of a second. A hundred patterns and a thousand names take a tenth of it. */
+/** About a tenth of a second. A hundred patterns over a thousand names take a tenth of the budget. */
 const MAX_STEPS = 20_000_000;
 
-/** Whether one of the globs matches a name. Throws GlobTooLong when the budget is used up. */
+/** Returns a function that tells whether any glob matches a name. It throws GlobTooLong when the budget is used up. */
 export function globMatcher(
   globs: readonly string[],
   maxSteps = MAX_STEPS,
@@ -29,7 +29,7 @@ export function globMatcher(
   };
 }
 
-/** By character, so that folding never changes how many there are. */
+/** Folds each character by itself, so that their number does not change. */
 function fold(text: string): string[] {
   return Array.from(text, (letter) => letter.toLowerCase());
 }
@@ -48,7 +48,7 @@ function matches(glob: readonly string[], name: readonly string[], step: () => v
       at += 1;
       index += 1;
     } else if (star >= 0) {
-      // The last star takes one character more.
+      // Backtrack: the last star matches one more character.
       at = star + 1;
       resume += 1;
       index = resume;

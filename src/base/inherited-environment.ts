@@ -1,20 +1,20 @@
-// Environments that are handed on: a caller's to its processes, and that of whoever starts a keeper to the keeper.
+// The environments that a process inherits from its caller, and a keeper from the program that starts it.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The caller's own, without what is about the caller itself. `pty`: a terminal of its own has its own kind and size. */
+/** The caller's environment without variables about the caller itself. `pty`: a terminal sets its own type and size. */
 export function inheritedEnvironment(env: Environment, pty = false): Record<string, string> {
   // "_" is the path of the caller's own program.
   const aboutCaller = pty ? /^(HOLDFAST_.*|_|TERM|COLUMNS|LINES)$/i : /^(HOLDFAST_.*|_)$/i;
   return filtered(env, (name) => !aboutCaller.test(name));
 }
 
-/** What npm puts before the PATH of a script. */
+/** npm puts such folders before the PATH of a script. */
 const NPM_FOLDER = /\/(node_modules\/\.bin|node-gyp-bin)\/?$/;
 
 /**
- * Without what a package manager or a terminal multiplexer added for its own child: processes of other callers would
- * get npm's settings, and tools of the project in which the keeper happened to be started.
+ * Removes what npm or a terminal multiplexer added for its own child. Otherwise processes of other callers would get
+ * npm's settings, and tools of the project in which the keeper was started.
  */
 export function withoutLauncher(env: Environment): Record<string, string> {
   const kept = filtered(env, (name) => !/^(npm_.*|INIT_CWD|TMUX|TMUX_PANE|STY)$/i.test(name));

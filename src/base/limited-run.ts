@@ -1,11 +1,11 @@
-// Runs a function that may never return, such as a parser given a hostile file, and stops it when it takes too long.
+// Runs a function with a time limit, such as a parser of a hostile file.
 
 import { Script } from 'node:vm';
 
 export class RanTooLong extends Error {}
 
 const NAME = 'holdfastLimitedRun';
-/** Only a script can be stopped, so a script calls the function. */
+/** V8 can interrupt only a script, so a script calls the function. */
 const script = new Script(`${NAME}()`);
 const shared = globalThis as { [NAME]?: (() => unknown) | undefined };
 

@@ -1,6 +1,5 @@
-// Doing something once, however often it is asked for.
+// A function that acts on its first call only.
 
-/** Done by the first call only. */
 export function once(action: () => void): () => void {
   let done = false;
   return () => {

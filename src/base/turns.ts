@@ -1,4 +1,4 @@
-// Long work in short pieces: whatever else the event loop has to do gets its turn in between.
+// Splits long work into short slices, so that the event loop can do other work in between.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
@@ -8,7 +8,7 @@ export class Turns {
   private readonly ms: number;
   private untilMs: number;
 
-  /** `ms`: how long one piece may take; it is as much longer as the step takes that ends it. */
+  /** `ms`: length of a slice. The step that exceeds it is still finished. */
   constructor(ms = TURN_MS) {
     this.ms = ms;
     this.untilMs = performance.now() + ms;

@@ -1,11 +1,11 @@
-// The version of this program, as its package says.
+// The version of this program, from package.json.
 
 import { readFileSync } from 'node:fs';
 import { errnoOf } from './disk.ts';
 
 export const VERSION: string = readVersion(new URL('.', import.meta.url));
 
-/** Looks in `folder` and those above it: a worker is bundled into one file, which lies at another depth than this one. */
+/** Searches upwards from `folder`, because bundled workers lie at another depth than this file. */
 function readVersion(folder: URL): string {
   try {
     const text = readFileSync(new URL('package.json', folder), 'utf8');

@@ -3,6 +3,7 @@
 import { randomId } from '../base/ids.ts';
 import { cutEnd } from '../base/bytes/utf8.ts';
 import { listAll } from '../protocol/list-all.ts';
+import { abortedError } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Completion } from '../protocol/host-api.ts';
 import type { Params, StartSpec } from '../protocol/operations.ts';
@@ -191,7 +192,7 @@ export class Holdfast {
         yield completion;
         await this.api.acknowledge({ subscriber, numbers: [completion.number] });
       }
-      if (signal?.aborted) throw new HoldfastError('aborted', 'The caller stopped waiting.');
+      if (signal?.aborted) throw abortedError();
     }
   }
 

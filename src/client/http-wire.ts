@@ -11,10 +11,12 @@ import {
 } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { systemClock } from '../base/clock.ts';
 import { errnoOf } from '../base/disk.ts';
 import { PeerWatch } from '../system/peer-watch.ts';
 import { whyStill } from '../system/process-state.ts';
+import { abortedError, realSignal } from '../protocol/cancellation.ts';
 import { fromErrorShape, HoldfastError, type ErrorShape } from '../protocol/errors.ts';
 import type { Results } from '../protocol/host-api.ts';
 import type { Api } from './api.ts';
@@ -39,7 +41,7 @@ interface Ask {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
   /** Asking twice would not be the same as asking once. */
   readonly once?: true;
   /** The answer is no JSON. */
@@ -161,10 +163,12 @@ export class HttpWire {
         if (error instanceof HoldfastError) throw error;
         const errno = errnoOf(error) ?? '';
         const never = errno === 'ECONNREFUSED' || errno === 'ENOENT';
-        if (ask.signal?.aborted) throw new HoldfastError('aborted', 'The caller stopped waiting.');
+        if (ask.signal?.aborted) throw abortedError();
         if ((ask.once && !never) || performance.now() > giveUpAt) throw this.unreachable(error);
         if (never) await this.target.revive?.();
-        await pause(wait, undefined, { signal: ask.signal }).catch(() => undefined);
+        await pause(wait, undefined, { signal: ask.signal && realSignal(ask.signal) }).catch(
+          () => undefined,
+        );
       }
     }
   }
@@ -217,7 +221,7 @@ export class HttpWire {
         ...(body && { 'Content-Type': 'application/json', 'Content-Length': body.length }),
       },
       ...(socketPath === undefined ? { host: base.hostname, port: base.port } : { socketPath }),
-      ...(ask.signal && { signal: ask.signal }),
+      ...(ask.signal && { signal: realSignal(ask.signal) }),
     };
     const secure = base.protocol === 'https:';
     const request = secure

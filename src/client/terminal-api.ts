@@ -1,5 +1,6 @@
 // What the SDK asks about terminals.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { ScreenCondition } from '../protocol/screen-condition.ts';
 import type { Results } from '../protocol/host-api.ts';
 import type { Params, StartSpec } from '../protocol/operations.ts';
@@ -88,14 +89,14 @@ export const MISSING_HEADER = 'Holdfast-Missing-Characters';
 
 export interface TerminalApi {
   open(spec: TerminalSpec): Promise<Results['start']>;
-  run(params: Params<'run'>, signal?: AbortSignal): Promise<TerminalRun>;
+  run(params: Params<'run'>, signal?: CancelSignal): Promise<TerminalRun>;
   input(id: string, input: TerminalInput): Promise<Results['write']>;
   mark(params: Params<'mark'>): Promise<Results['mark']>;
-  waitForScreen(id: string, wait: ScreenWaitSpec, signal?: AbortSignal): Promise<ScreenWaited>;
-  snapshot(id: string, query: SnapshotQuery, signal?: AbortSignal): Promise<ScreenText>;
+  waitForScreen(id: string, wait: ScreenWaitSpec, signal?: CancelSignal): Promise<ScreenWaited>;
+  snapshot(id: string, query: SnapshotQuery, signal?: CancelSignal): Promise<ScreenText>;
   /** Ends it and everything in it, and forgets it. */
   close(id: string): Promise<Results['remove']>;
-  screenshot(id: string, query: ScreenshotQuery, signal?: AbortSignal): Promise<Screenshot>;
+  screenshot(id: string, query: ScreenshotQuery, signal?: CancelSignal): Promise<Screenshot>;
   recording(
     id: string,
     query: { readonly format?: string; readonly speed?: number },

@@ -1,6 +1,7 @@
 // The host: every process of one state folder, behind one interface. Each operation finds its process through its owner
 // and leaves the work to the part whose noun it is.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { residentBytes } from '../system/resident-size.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { CloseReport, HostApi, Owner, Results } from '../protocol/host-api.ts';
@@ -57,7 +58,7 @@ export class Host implements HostApi {
   async start(
     owner: Owner,
     input: Params<'start'>,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
   ): Promise<Results['start']> {
     const spec = this.params('start', input);
     const { process, attached } = await this.lifecycle.start(owner, spec);
@@ -87,12 +88,12 @@ export class Host implements HostApi {
     return this.find(owner, this.params('get', input)).info();
   }
 
-  async read(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<Results['read']> {
+  async read(owner: Owner, input: Params<'read'>, signal?: CancelSignal): Promise<Results['read']> {
     return (await this.openPage(owner, input, signal)).page();
   }
 
   /** The first half of `read`: there is a page, or the time is over. Whoever asks for it then gets it from the answer. */
-  async openPage(owner: Owner, input: Params<'read'>, signal?: AbortSignal): Promise<PageSource> {
+  async openPage(owner: Owner, input: Params<'read'>, signal?: CancelSignal): Promise<PageSource> {
     const params = this.params('read', input);
     const { id, waitMs, afterCount } = params;
     if (waitMs !== undefined) await this.lifecycle.startsUnderWay(owner, [id]);
@@ -132,7 +133,7 @@ export class Host implements HostApi {
   async text(
     owner: Owner,
     input: Params<'text'>,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
     inRoom: InRoom = (make) => make(),
   ): Promise<Results['text']> {
     const params = this.params('text', input);
@@ -156,7 +157,7 @@ export class Host implements HostApi {
   async search(
     owner: Owner,
     input: Params<'search'>,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
   ): Promise<Results['search']> {
     const { id, kind = 'regex', ...query } = this.params('search', input);
     const process = this.find(owner, { id });
@@ -176,7 +177,7 @@ export class Host implements HostApi {
     return recorded(process, process.resize(params.size));
   }
 
-  async run(owner: Owner, input: Params<'run'>, signal?: AbortSignal): Promise<Results['run']> {
+  async run(owner: Owner, input: Params<'run'>, signal?: CancelSignal): Promise<Results['run']> {
     const params = this.params('run', input);
     const process = this.find(owner, params);
     const { terminal } = process;
@@ -189,7 +190,7 @@ export class Host implements HostApi {
   async runWait(
     owner: Owner,
     input: Params<'runWait'>,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
   ): Promise<Results['runWait']> {
     const params = this.params('runWait', input);
     const process = this.find(owner, params);
@@ -217,16 +218,13 @@ export class Host implements HostApi {
     return this.lifecycle.signal(this.find(owner, target), { signal, by, graceMs, reach });
   }
 
-  async wait(owner: Owner, input: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']> {
+  async wait(owner: Owner, input: Params<'wait'>, signal?: CancelSignal): Promise<Results['wait']> {
     const { waits, mode = 'first', timeoutMs } = this.params('wait', input);
     await this.lifecycle.startsUnderWay(
       owner,
       waits.map(({ id }) => id),
     );
-    const found = waits.map((wait) => ({
-      process: this.lifecycle.registry.find(owner, wait.id),
-      for: wait.for,
-    }));
+    const found = waits.map((wait) => ({ process: this.find(owner, wait), for: wait.for }));
     return this.parked.park(owner, () =>
       waitFor({ waits: found, mode, timeoutMs, signal }, this.conditionTools),
     );
@@ -249,7 +247,7 @@ export class Host implements HostApi {
   async completions(
     owner: Owner,
     input: Params<'completions'>,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
   ): Promise<Results['completions']> {
     const wanted = this.params('completions', input);
     const { subscriber = 'default', after = 0, limit = 100, waitMs = 0 } = wanted;
@@ -338,7 +336,7 @@ export class Host implements HostApi {
     owner: Owner,
     process: HeldProcess,
     has: () => unknown,
-    { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal | undefined },
+    { timeoutMs, signal }: { timeoutMs: number; signal: CancelSignal | undefined },
   ): Promise<unknown> {
     const { clock } = this.lifecycle;
     const subscribe = (wake: () => void): (() => void) => process.onChange(wake);

@@ -230,8 +230,8 @@ export class ProcessLifecycle {
       await closing.step(`process ${process.facts.id}`, () => process.abandon());
     await closing.storeOutcomes(Array.from(this.registry.all()), this.reserve);
     await closing.endStrays(() => this.tracker.endStrays());
-    await closing.step('completions', () => this.exited.now());
-    await closing.step('journals', () => this.ended.now());
+    await closing.step('completions', () => this.exited.flush());
+    await closing.step('journals', () => this.ended.flush());
     await closing.step('syncing', () => this.syncer.close());
     await closing.step('retention', () => this.registry.close());
     await closing.step('completions', () => this.feed.close());
@@ -297,7 +297,7 @@ export class ProcessLifecycle {
     this.note('close', process, 'every output has ended');
     this.registry.noteClosed(process);
     this.ended.add(process);
-    if (this.ended.size === MAX_CLOSED_BATCH) setImmediate(() => this.ended.now());
+    if (this.ended.size === MAX_CLOSED_BATCH) setImmediate(() => this.ended.flush());
   }
 
   /** What nobody waits for. */

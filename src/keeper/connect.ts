@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { closeSync, constants, ftruncateSync, fstatSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { builtFile } from '../base/workers/built-file.ts';
 import { errnoOf } from '../base/disk.ts';
 import { ENGINE_FLAGS } from '../base/engine-flags.ts';
@@ -25,7 +26,7 @@ export interface ConnectOptions {
   /** Passed to a keeper that has to be started. */
   readonly keeperArgs?: readonly string[];
   /** No start is begun once this is aborted; one that is under way is finished. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
 }
 
 const MAX_LOG_BYTES = 1024 * 1024;

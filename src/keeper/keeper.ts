@@ -2,6 +2,7 @@
 // answers that a client does not read stay bounded (unsent-answers.ts).
 
 import { createServer, type Server, type Socket } from 'node:net';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
 import { DeferredBatch } from '../base/deferred-batch.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
@@ -180,7 +181,7 @@ class Connection {
 
   /** Sends what waits and closes. */
   finish(): Promise<void> {
-    this.delivered.now();
+    this.delivered.flush();
     this.room.flush();
     return new Promise((resolve) => {
       this.socket.once('close', () => resolve());
@@ -190,7 +191,7 @@ class Connection {
   }
 
   private received(chunk: Buffer): void {
-    this.delivered.now();
+    this.delivered.flush();
     try {
       for (const message of this.reader.push(chunk)) this.handle(message as Request | Cancel);
     } catch {
@@ -209,7 +210,7 @@ class Connection {
     const cancellation = new Cancellation();
     this.running.set(id, cancellation);
     // Without the request itself, which would be kept for as long as its answer takes.
-    void this.answer(id, op, this.perform(request, cancellation.signal));
+    void this.answer(id, op, this.perform(request, cancellation));
   }
 
   private async answer(id: number, op: Request['op'], result: Promise<unknown>): Promise<void> {
@@ -224,7 +225,7 @@ class Connection {
     else this.room.send(answer);
   }
 
-  private perform(request: Request, signal: AbortSignal): Promise<unknown> {
+  private perform(request: Request, signal: CancelSignal): Promise<unknown> {
     const { op, owner, params } = request;
     if (op === 'ping') return Promise.resolve({});
     if (op === 'stop') return this.events.stop((params as StopParams).graceMs);
@@ -251,14 +252,14 @@ class Connection {
     return operation.call(this.host, owner, params, signal);
   }
 
-  private async page(request: Request, signal: AbortSignal): Promise<unknown> {
+  private async page(request: Request, signal: CancelSignal): Promise<unknown> {
     const { owner, params, near } = request;
     const source = await this.host.openPage(owner, params as Params<'read'>, signal);
     const make = (): Promise<unknown> => (near ? source.extentPage() : source.page());
     return source.isSmall ? make() : this.room.make({ owner, signal }, make);
   }
 
-  private async deliver(request: Request, signal: AbortSignal): Promise<unknown> {
+  private async deliver(request: Request, signal: CancelSignal): Promise<unknown> {
     const delivery = request.params as Delivery;
     const { op, params } = delivery;
     const caller = takeConnection(delivery);

@@ -2,11 +2,13 @@
 // fails with `keeper_lost` when the socket ends. Letting go of the link ends nothing.
 
 import { connect, type Socket } from 'node:net';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { systemClock } from '../base/clock.ts';
 import { errnoOf } from '../base/disk.ts';
 import { PeerWatch } from '../system/peer-watch.ts';
 import { isStopped, whyStill } from '../system/process-state.ts';
 import type { ExtentPage } from '../host/process/page-source.ts';
+import { abortedError } from '../protocol/cancellation.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
 import type { CloseReport, HostApi, Owner, Page } from '../protocol/host-api.ts';
 import { operationNames, type OperationName } from '../protocol/operation-names.ts';
@@ -25,7 +27,7 @@ import { ExtentReader } from './extent-reader.ts';
 export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
   /** Resolves when the keeper has answered a caller on its own connection; absent when it does not know how. */
-  readonly deliver?: (owner: Owner, delivery: Delivery, signal: AbortSignal) => Promise<unknown>;
+  readonly deliver?: (owner: Owner, delivery: Delivery, signal: CancelSignal) => Promise<unknown>;
   /** Ends every process, and the keeper, and says what could not be ended. */
   stop(graceMs?: number): Promise<CloseReport>;
   /** Resolves when the connection has ended, whoever ended it. */
@@ -52,7 +54,7 @@ export async function openLink(path: string, pid?: number): Promise<KeeperLink> 
 
 function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
   const known = new Set(keeper.operations);
-  const call = (op: OperationName) => (owner: Owner, params: unknown, signal?: AbortSignal) => {
+  const call = (op: OperationName) => (owner: Owner, params: unknown, signal?: CancelSignal) => {
     if (known.has(op)) return wire.call({ op, owner, params }, signal);
     const problem = `The running keeper (${keeper.version}, pid ${keeper.pid}) does not know the operation "${op}".`;
     return Promise.reject(
@@ -150,9 +152,8 @@ class Wire {
     });
   }
 
-  call(request: Omit<Request, 'id'>, signal?: AbortSignal): Promise<unknown> {
-    if (signal?.aborted)
-      return Promise.reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
+  call(request: Omit<Request, 'id'>, signal?: CancelSignal): Promise<unknown> {
+    if (signal?.aborted) return Promise.reject(abortedError());
     if (this.socket.destroyed) return Promise.reject(this.lost());
     if (this.standsStill()) return Promise.reject(this.notAnswering());
     const id = ++this.lastId;

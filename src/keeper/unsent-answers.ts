@@ -3,7 +3,9 @@
 // server asks for many owners on one connection: they have their turns to have large answers made.
 
 import type { Socket } from 'node:net';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { FairTurns } from '../base/fair-turns.ts';
+import { abortedError } from '../protocol/cancellation.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import { sendFrame } from './frames.ts';
 import type { Answer, Welcome } from './messages.ts';
@@ -24,7 +26,7 @@ export class UnsentAnswers {
   private readonly whileRoom = {
     isOpen: (): boolean =>
       this.closed || (this.waiting.length === 0 && this.hasRoom(LARGE_ROOM_BYTES)),
-    givenUp: (): Error => new HoldfastError('aborted', 'The caller stopped waiting.'),
+    givenUp: abortedError,
   };
   private readonly turns = new FairTurns({
     ...this.whileRoom,
@@ -51,7 +53,7 @@ export class UnsentAnswers {
 
   /** Makes a large answer when there is room for it, and it is the owner's turn. */
   make<T>(
-    { owner, signal }: { readonly owner: string; readonly signal: AbortSignal },
+    { owner, signal }: { readonly owner: string; readonly signal: CancelSignal },
     make: () => Promise<T>,
   ): Promise<T> {
     return this.turns.run(owner, make, signal);
@@ -62,13 +64,13 @@ export class UnsentAnswers {
    * answers, nor from searches of other owners.
    */
   async search<T>(
-    { owner, signal }: { readonly owner: string; readonly signal: AbortSignal },
+    { owner, signal }: { readonly owner: string; readonly signal: CancelSignal },
     make: () => Promise<T>,
   ): Promise<T> {
     const turn = this.searches.pass(owner, signal);
     if (turn) await turn;
     try {
-      signal.throwIfAborted();
+      if (signal.aborted) throw abortedError();
       return await make();
     } finally {
       // Behind the answer of this one, which may leave no room.

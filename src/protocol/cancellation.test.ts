@@ -2,26 +2,24 @@ import { describe, expect, it } from 'vitest';
 import { Cancellation, realSignal } from './cancellation.ts';
 
 describe('cancellation', () => {
-  it('[K12] who listens is told once, who has left is not, and who comes later sees it', () => {
+  it('[K12] each listener is called once, a removed one is not, and a later caller sees that it was aborted', () => {
     const cancellation = new Cancellation();
-    const told: string[] = [];
-    const leaving = (): void => void told.push('left');
-    cancellation.signal.addEventListener('abort', () => told.push('stayed'));
-    cancellation.signal.addEventListener('abort', leaving);
-    cancellation.signal.removeEventListener('abort', leaving);
-    expect(() => cancellation.signal.throwIfAborted()).not.toThrow();
+    const called: string[] = [];
+    const leave = (): void => void called.push('left');
+    cancellation.addEventListener('abort', () => called.push('stayed'));
+    cancellation.addEventListener('abort', leave);
+    cancellation.removeEventListener('abort', leave);
     cancellation.abort();
     cancellation.abort();
-    expect([told, cancellation.signal.aborted]).toEqual([['stayed'], true]);
-    expect(() => cancellation.signal.throwIfAborted()).toThrow('stopped waiting');
+    expect([called, cancellation.aborted]).toEqual([['stayed'], true]);
   });
 
-  it('[API26] what Node is given is a real signal, which ends with the one that stands for it', () => {
+  it('[API26] Node gets an AbortSignal that aborts with the cancellation', () => {
     const cancellation = new Cancellation();
-    const early = realSignal(cancellation.signal);
+    const early = realSignal(cancellation);
     expect([early instanceof AbortSignal, early.aborted]).toEqual([true, false]);
     cancellation.abort();
-    expect([early.aborted, realSignal(cancellation.signal).aborted]).toEqual([true, true]);
+    expect([early.aborted, realSignal(cancellation).aborted]).toEqual([true, true]);
     const { signal } = new AbortController();
     expect(realSignal(signal)).toBe(signal);
   });

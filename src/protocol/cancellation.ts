@@ -1,19 +1,13 @@
-// Calling off what somebody waits for, at less cost than Node's own controllers have.
+// Cancels what a caller waits for, at less cost than an AbortController.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from './errors.ts';
 
-/**
- * Stands for an AbortSignal, of which we use the four members below: a real one, its controller and its
- * listeners cost a parked wait a kilobyte, and a short request more than its route.
- */
-export class Cancellation {
+/** An AbortController with its signal and listeners costs 1 KiB per parked wait, and a short request more than its route. */
+export class Cancellation implements CancelSignal {
   aborted = false;
   private readonly listeners: (() => void)[] = [];
-
-  get signal(): AbortSignal {
-    return this as unknown as AbortSignal;
-  }
 
   addEventListener(_type: 'abort', listener: () => void): void {
     this.listeners.push(listener);
@@ -24,10 +18,6 @@ export class Cancellation {
     if (index >= 0) this.listeners.splice(index, 1);
   }
 
-  throwIfAborted(): void {
-    if (this.aborted) throw new HoldfastError('aborted', 'The caller stopped waiting.');
-  }
-
   abort(): void {
     if (this.aborted) return;
     this.aborted = true;
@@ -35,22 +25,25 @@ export class Cancellation {
   }
 }
 
-/** For what Node itself is given: it takes nothing that only stands for a signal. */
-export function realSignal(signal: AbortSignal): AbortSignal {
-  const given: object = signal;
-  if (!(given instanceof Cancellation)) return signal;
+/** An AbortSignal for Node's own functions, which accept nothing else. */
+export function realSignal(signal: CancelSignal): AbortSignal {
+  if (signal instanceof AbortSignal) return signal;
   const controller = new AbortController();
-  if (given.aborted) controller.abort();
-  else given.addEventListener('abort', () => controller.abort());
+  if (signal.aborted) controller.abort();
+  else signal.addEventListener('abort', () => controller.abort());
   return controller.signal;
 }
 
-/** Lets some time pass; rejects with `aborted` when the signal says so first. */
-export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+export function abortedError(): HoldfastError {
+  return new HoldfastError('aborted', 'The caller stopped waiting.');
+}
+
+/** Resolves after `ms`; rejects with `aborted` if the signal aborts first. */
+export function pause(clock: Clock, ms: number, signal?: CancelSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const leave = (): void => {
       cancel();
-      reject(new HoldfastError('aborted', 'The caller stopped waiting.'));
+      reject(abortedError());
     };
     const cancel = clock.after(ms, () => {
       signal?.removeEventListener('abort', leave);

@@ -1,12 +1,12 @@
-// The error table: one row per thing that can go wrong for a caller, and what each door makes of it. A code is never
-// reused for another meaning. docs/errors.md repeats the table for readers; the house test keeps the two in step.
+// The error table: one row per error that a caller can get, with its code in each protocol. A code is never reused for
+// another meaning. docs/errors.md repeats the table; the house test compares the two.
 
 interface ErrorRow {
   readonly http: number;
   readonly rpc: number;
   /** Exit code of the command line. */
   readonly exit: number;
-  /** True when the same call may succeed later without being changed. */
+  /** The same call may succeed later. */
   readonly retryable: boolean;
   readonly remedy: string;
 }
@@ -163,7 +163,7 @@ export const errors = {
 
 export type ErrorCode = keyof typeof errors;
 
-/** A caller's problem. Our own mistakes are plain Errors and become `internal` at the door. */
+/** A caller's problem. Our own mistakes are plain Errors and are reported as `internal`. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>>;
@@ -175,7 +175,7 @@ export class HoldfastError extends Error {
     this.details = details;
   }
 
-  /** Its own, where that of its kind would mislead. */
+  /** `details.remedy` overrides the remedy of the table. */
   get remedy(): string {
     const { remedy } = this.details;
     return typeof remedy === 'string' ? remedy : errors[this.code].remedy;
@@ -192,7 +192,7 @@ export interface ErrorShape {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** What crosses a wire for anything thrown. */
+/** The serializable form of anything thrown. */
 export function toErrorShape(thrown: unknown): ErrorShape {
   if (thrown instanceof HoldfastError) {
     const { code, message, details } = thrown;

@@ -1,12 +1,14 @@
-// The events of one process, in the shape every floor speaks of them. Numbered from 1; a number once given keeps its
-// meaning for ever.
+// The events of one process, numbered from 1.
 
 import type { Outcome, TerminalSize } from './process.ts';
 
 export const streams = ['stdout', 'stderr', 'merged', 'pty'] as const;
 export type Stream = (typeof streams)[number];
 
-/** Kind numbers are written to disk: never renumber, only add. */
+/**
+ * Kind numbers are written to disk: never renumber, only add. `note` records something of an upper floor in order: the
+ * start or end of a terminal's run, or a mark.
+ */
 export const eventKinds = {
   started: 1,
   output: 2,
@@ -20,27 +22,25 @@ export const eventKinds = {
 } as const;
 export type EventKind = keyof typeof eventKinds;
 
-/** `note` is what a floor above wants remembered in order: a terminal's run started or finished, a mark. */
 export interface StartedBody {
   readonly pid: number;
   readonly [field: string]: unknown;
 }
 export interface InputBody {
   readonly bytes: number;
-  /** What was typed, base64; absent when the terminal did not echo or input is not recorded. */
+  /** Base64; absent if the terminal did not echo or input is not recorded. */
   readonly data?: string;
   readonly writeId?: string;
   readonly eof?: true;
-  /** How it was meant, when that was said. */
   readonly as?: 'text' | 'paste' | 'keys';
   readonly keys?: readonly string[];
-  /** The same write goes on in the next event. */
+  /** The same write continues in the next event. */
   readonly more?: true;
 }
 interface SignalBody {
   readonly signal: string;
   readonly by: string;
-  /** Process ids beyond the group that were signalled too. */
+  /** Pids outside the group that were signalled too. */
   readonly escapees?: readonly number[];
 }
 export interface ExitedBody {
@@ -50,7 +50,7 @@ export interface ClosedBody {
   readonly bytes: number;
   readonly [field: string]: unknown;
 }
-/** Events that could not be kept: numbers `fromSeq` up to the gap's own number, and `bytes` of output among them. */
+/** Stands for events that could not be stored: `fromSeq` up to its own number, with `bytes` of output. */
 export interface GapBody {
   readonly fromSeq: number;
   readonly bytes: number;
@@ -74,7 +74,7 @@ export interface EventStamp {
   readonly offset: number;
   /** Monotonic, microseconds since the process was started. */
   readonly atUs: number;
-  /** A label only: the wall clock may jump. */
+  /** For display only: the wall clock may jump. */
   readonly wallMs: number;
 }
 

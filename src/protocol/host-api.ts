@@ -1,46 +1,47 @@
-// HostApi: what a host can be asked, at any distance. In process it is the Host itself; over the keeper's socket it is
-// a link. One contract suite runs over every implementation.
+// HostApi: the interface of a host. In process it is the Host itself; over the keeper's socket it is a link. One contract
+// suite runs over every implementation.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Limits } from './limits.ts';
 import type { HeadTailText, SearchResult } from './views.ts';
 import type { OperationName, Params } from './operations.ts';
 import type { Outcome, ProcessInfo, ProcessState } from './process.ts';
 import type { RunResult } from './run.ts';
 
-/** Who asks. Sees and touches only its own processes. */
+/** The caller. Sees and touches only its own processes. */
 export type Owner = string;
-/** Sees all owners' processes: the person whose machine it is. */
+/** Sees all owners' processes. */
 export const EVERYONE: Owner = '*';
 
 export interface Page {
-  /** Whole records; `decodeRecords` makes events of them. */
+  /** Whole records for `decodeRecords`. */
   readonly records: Buffer;
-  /** To be called by whoever has no more use for the records, so that their memory serves the next page. */
+  /** The consumer calls it after its last use of the records, so that the next page reuses their memory. */
   readonly release?: () => void;
-  /** Ask after this next. */
+  /** `after` of the next read. */
   readonly nextAfter: number;
   readonly nextOffset: number;
-  /** What stood before this page and can no longer be given. */
+  /** Events before this page that can no longer be read. */
   readonly missed?: Missed;
-  /** Number of the newest event there is. */
+  /** Number of the newest event. */
   readonly seq: number;
   readonly state: ProcessState;
   readonly outcome?: Outcome;
-  /** Nothing will ever follow this page. */
+  /** This is the last page. */
   readonly end: boolean;
-  /** When asked for. */
+  /** If requested. */
   readonly uncounted?: UncountedOfPage;
 }
 
-/** By these a reader can count the events that are output or an ending: an event's number less the uncounted events up to it. */
+/** The counted number of an output or exit event is its number less the uncounted events up to it. */
 interface UncountedOfPage {
-  /** Up to the event that the page was asked for after. */
+  /** Uncounted events up to `after`. */
   readonly before: number;
-  /** The number of that event. */
+  /** The event after which the page was requested. */
   readonly after: number;
-  /** The numbers of those in the page's stretch, also where events are missing from it. */
+  /** Numbers of the uncounted events in the page's range, also where events are missing. */
   readonly seqs: readonly number[];
-  /** All that can be read now, by this count. */
+  /** Counted events that can be read now. */
   readonly count: number;
 }
 
@@ -53,7 +54,7 @@ export interface Missed {
 }
 
 interface ByteRange {
-  /** Later than asked when something is missing in between. */
+  /** Later than requested if bytes are missing in between. */
   readonly offset: number;
   readonly bytes: Buffer;
   readonly missedBytes: number;
@@ -68,62 +69,62 @@ export interface Survivor {
 
 /** A process that a signal could not be sent to. */
 export interface RefusedSignal extends Survivor {
-  /** Another user's process; no descriptor was free to hold it; or the kernel lacks or forbids the call. */
+  /** Another user's process; no free descriptor for a pidfd; or the kernel lacks or forbids the call. */
   readonly reason: 'not_permitted' | 'too_many_files' | 'unsupported';
 }
 
-/** What closing a host did, and what it could not do. */
+/** The result of closing a host. */
 export interface CloseReport {
-  /** Processes that were alive, or had descendants alive, and have ended with all of them. */
+  /** Processes that were alive or had living descendants, and have ended with all of them. */
   readonly ended: number;
-  /** Orphans that were ended as well, if there were any, although nobody knew whose they were. */
+  /** Orphans of unknown origin that were ended too. */
   readonly strays?: number;
-  /** Still alive, although everything was done to end them; of which process, and what refused the signal if something did. */
+  /** Still alive after SIGKILL, or not to be signalled for `reason`. */
   readonly survivors: readonly (Survivor & {
     readonly id: string;
     readonly owner: Owner;
     readonly reason?: RefusedSignal['reason'];
   })[];
-  /** What could not be done or looked at, each with its reason. */
+  /** Failed steps, each with its reason. */
   readonly problems: readonly string[];
 }
 
 export interface SignalResult {
-  /** Process ids that were signalled, the root's group counted by its members found. */
+  /** Pids that were signalled; for the root's group, the members that were found. */
   readonly signalled: readonly number[];
-  /** Of these, the ones that had left the group. */
+  /** Those of `signalled` that had left the group. */
   readonly escapees: readonly number[];
-  /** Only for terminate and kill: what is still alive. Empty is the proof that nothing is left. */
+  /** Only for terminate and kill: descendants that are still alive. */
   readonly survivors: readonly Survivor[];
-  /** True when the grace passed and KILL was sent. */
+  /** The grace passed and SIGKILL was sent. */
   readonly escalated: boolean;
-  /** Whoever did not get the signal, and why. For terminate and kill only those that are still alive. */
+  /** Processes that did not get the signal. For terminate and kill only those that are still alive. */
   readonly refused?: readonly RefusedSignal[];
-  /** Why descendants outside the group could not be looked for. Some may be alive then. */
+  /** Why the search for descendants outside the group failed. Some may be alive. */
   readonly unsearched?: 'too_many_files';
 }
 
 export interface Met {
   readonly id: string;
-  /** Which of the conditions given for this process, counted from 0. */
+  /** Index of the condition among those given for this process. */
   readonly index: number;
   readonly kind: Params<'wait'>['waits'][number]['for'][number]['kind'];
-  /** False: it can no longer be met, because the process has ended. */
+  /** False: the process has ended, so the condition can no longer be met. */
   readonly met: boolean;
-  /** Number of the newest event, and output bytes, when it was met: go on from here. */
+  /** Newest event and output bytes when it was met: continue from here. */
   readonly after: number;
   readonly offset: number;
-  /** The text that matched and the line it stands in. */
+  /** The matched text and its line. */
   readonly match?: string;
   readonly line?: string;
-  /** Where in the output that line begins. */
+  /** Offset of that line in the output. */
   readonly lineOffset?: number;
   readonly port?: number;
   readonly process: ProcessInfo;
 }
 
 export interface WaitResult {
-  /** Empty when the time was over first. */
+  /** Empty after a timeout. */
   readonly met: readonly Met[];
   readonly timedOut: boolean;
 }
@@ -148,12 +149,12 @@ export interface ListeningPort {
   readonly pid: number;
 }
 
-/** What one owner has here. */
+/** What one owner uses. */
 export interface OwnerUse {
   readonly owner: Owner;
   readonly live: number;
   readonly ended: number;
-  /** Output that can still be read. */
+  /** Stored output. */
   readonly bytes: number;
 }
 
@@ -166,16 +167,16 @@ export interface Health {
   readonly parkedWaits: number;
   readonly journalBytes: number;
   readonly rssBytes: number;
-  /** Processes whose output cannot be stored at the moment. */
+  /** Processes whose output cannot be stored now. */
   readonly degraded: number;
   readonly children: 'posix' | 'node';
 }
 
 export interface ProcessPage {
-  /** Fewer than asked for when they are large; `total` and `next` say whether there are more. */
+  /** Fewer than requested if they are large; `total` and `next` show whether there are more. */
   readonly processes: readonly ProcessInfo[];
   readonly total: number;
-  /** When asked with `before` and there are more: ask with this next. */
+  /** For paging with `before`: `before` of the next page; absent on the last one. */
   readonly next?: number;
 }
 
@@ -187,7 +188,7 @@ export interface Results {
   range: ByteRange;
   text: HeadTailText & { readonly process: ProcessInfo };
   search: SearchResult;
-  /** `seq`: the event that records it. */
+  /** `seq`: the event of the write. */
   write: { readonly bytes: number; readonly repeated: boolean; readonly seq: number };
   resize: { readonly seq: number };
   signal: SignalResult;
@@ -211,9 +212,9 @@ export type HostApi = {
   readonly [Name in OperationName]: (
     owner: Owner,
     params: Params<Name>,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
   ) => Promise<Results[Name]>;
 } & {
-  /** In process: ends every process and leaves nothing. Over a link: lets go of the link; processes go on. */
+  /** In process: ends every process. Over a link: closes the link; the processes continue. */
   close(): Promise<void>;
 };

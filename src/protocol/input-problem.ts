@@ -1,4 +1,4 @@
-// What is wrong with an input, in plain words. What was given is not repeated: a secret may stand in the wrong field.
+// Explains what is wrong with an input. It does not repeat the value, which may be a secret in the wrong field.
 
 import type * as v from 'valibot';
 
@@ -27,7 +27,7 @@ export function inputProblem(issue: v.BaseIssue<unknown>): string {
     case 'base64':
       return 'must be base64';
     default:
-      // Other actions, and shapes of our own making, have words of their own.
+      // Checks and custom schemas have messages of their own.
       return kind === 'schema' && type !== 'custom' ? wanted(issue) : message;
   }
 }

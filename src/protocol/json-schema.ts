@@ -1,11 +1,11 @@
-// JSON Schema (2020-12, as OpenAPI 3.1 and MCP use it) made of the schemas that check.
+// Converts valibot schemas to JSON Schema (2020-12, as OpenAPI 3.1 and MCP use it).
 
 import { toJsonSchema, toJsonSchemaDefs, type ConversionConfig } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Schemas that are referred to by name instead of being repeated. */
+/** Schemas that are referenced by name. */
 export type NamedSchemas = Readonly<Record<string, v.GenericSchema>>;
 
 export function jsonSchema(schema: v.GenericSchema, named: NamedSchemas = {}): JsonSchema {
@@ -13,7 +13,7 @@ export function jsonSchema(schema: v.GenericSchema, named: NamedSchemas = {}): J
   return body;
 }
 
-/** What the names stand for. */
+/** The definitions of the named schemas. */
 export function namedSchemas(named: NamedSchemas): Record<string, JsonSchema> {
   return toJsonSchemaDefs(named, configFor(named)) as Record<string, JsonSchema>;
 }
@@ -27,12 +27,12 @@ function configFor(named: NamedSchemas): ConversionConfig {
   return {
     target: 'draft-2020-12',
     definitions: named,
-    // Said in words where it matters: JSON Schema has no way to say it.
+    // JSON Schema cannot express checks; descriptions mention those that matter.
     ignoreActions: ['check'],
     overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
     overrideSchema: ({ valibotSchema, jsonSchema: made, errors }) => {
       if (errors) return undefined;
-      // A word or a list: which of the two, the input decides.
+      // `lazy` is used for a word or a list; the input decides which.
       if (valibotSchema.type === 'lazy') {
         const { getter } = valibotSchema as unknown as v.LazySchema<v.GenericSchema>;
         const option = (input: unknown) => jsonSchema(getter(input), named);

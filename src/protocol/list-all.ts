@@ -1,5 +1,5 @@
-// All processes that a filter means, page by page. Paged by the order of starting, so that none is left out when others
-// start, end or are forgotten meanwhile.
+// Lists all processes that match a filter. Pages follow the order of starting, so that none is missed while others start,
+// end or are deleted.
 
 import type { ProcessPage } from './host-api.ts';
 import type { Params } from './operations.ts';

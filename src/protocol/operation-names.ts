@@ -1,4 +1,4 @@
-// The names of a host's operations, apart from their shapes: whoever only passes them on needs no schemas.
+// The names of a host's operations, without their schemas, for code that only forwards calls.
 
 export const operationNames = [
   'start',

@@ -1,5 +1,5 @@
-// The operations of a host: one row per operation, with the shape of what it takes. What it answers is the type of
-// `HostApi`. Every door checks its input with these rows, once.
+// The operations of a host: one row per operation with the schema of its input. `HostApi` has the types of the results.
+// Every entry point checks its input once with these rows.
 
 import * as v from 'valibot';
 import { HoldfastError } from './errors.ts';
@@ -12,17 +12,16 @@ import { start } from './schema/start.ts';
 
 export type { OperationName };
 
-/** No part of a file name. */
+/** Never part of a file name, so it may begin with "_". */
 const runName = v.pipe(
   v.string(),
   v.regex(/^\w[\w-]{0,63}$/, 'must be 1 to 64 letters, digits, "-" or "_"'),
 );
 const bytes = v.custom<Uint8Array>((value) => value instanceof Uint8Array, 'must be bytes');
 const pageBytes = v.pipe(count(MAX_PAGE_BYTES), v.minValue(1));
-/** A forgotten lease is gone after a day. */
+/** A lease that is never renewed ends after a day at the latest. */
 const LONGEST_LEASE_MS = 24 * 60 * 60 * 1000;
 
-/** How the end of a run is to be known. auto: by the shell's marks where it makes them, otherwise by a sentinel. */
 const completion = v.picklist(['auto', 'sentinel', 'none']);
 
 const condition = v.variant('kind', [
@@ -77,7 +76,7 @@ export const operations = {
   read: v.object({
     ...target,
     after: optional('Continue after the event with this number.', position),
-    /** Instead of `after`: the last event the reader has, counted without uncounted events. Not together with `waitMs`. */
+    /** Not together with `waitMs`. */
     afterCount: optional(
       'Instead of after: number of output and exit events that the reader has.',
       position,
@@ -92,12 +91,12 @@ export const operations = {
       'How long to wait for a new event or the end (default 0: do not wait).',
       milliseconds,
     ),
-    /** Hold the process when its output gets this far ahead of the page's end; a reader that is gone holds nobody. */
+    /** Ends when the reader no longer reads. */
     paceBytes: optional(
       'Pause the process when its output is this far ahead of the page.',
       v.pipe(position, v.minValue(1)),
     ),
-    /** A name for this reader among those that hold the process back; without one it is known by where it reads on. */
+    /** Without a name the reader is recognised by its position. */
     reader: optional(
       'Name of this reader for backpressure.',
       v.pipe(text, v.minLength(1), v.maxLength(64)),
@@ -143,9 +142,9 @@ export const operations = {
     data: v.optional(bytes),
     eof: optional('Close stdin afterwards.', v.boolean()),
     writeId: optional('A write with the same id is applied once.', shortText),
-    /** Answer when it is accepted, instead of when the process's input has taken it. */
+    /** Answer when the input is accepted, not when it has been written to the process. */
     queued: v.optional(v.boolean()),
-    /** How it was meant, for the record: typed text, a paste, or keys by their names. */
+    /** What the caller sent, for the journal: typed text, a paste, or named keys. */
     as: v.optional(v.picklist(['text', 'paste', 'keys'])),
     keys: optional(
       'Key names: Enter, C-c, ctrl+c, Up, F5, alt+x.',
@@ -158,7 +157,7 @@ export const operations = {
         ),
       ),
     ),
-    /** Who types, when the keyboard of a terminal is held. */
+    /** The caller's name if it holds the keyboard of the terminal. */
     holder: v.optional(shortText),
   }),
   resize: v.object({ ...target, size: described('Columns and rows of the terminal.', size) }),
@@ -193,12 +192,12 @@ export const operations = {
     ),
     holder: v.optional(shortText),
   }),
-  /** Holds the keyboard of a terminal: until the time is over nobody else types. 0 gives it back. */
+  /** Locks the keyboard of a terminal for one holder. `forMs` 0 releases it. */
   keyboard: v.object({
     ...target,
     holder: shortText,
     forMs: v.pipe(milliseconds, v.maxValue(600_000)),
-    /** Also from whoever holds it now. */
+    /** Take it from the current holder. */
     steal: v.optional(v.boolean()),
   }),
   runWait: v.object({
@@ -234,7 +233,7 @@ export const operations = {
   }),
   completions: v.object({
     subscriber: optional('Name of the subscriber; each has its own acknowledgements.', shortText),
-    /** Only those with a higher number: what comes before them may stay unacknowledged. */
+    /** Earlier completions may stay unacknowledged. */
     after: optional('Continue after the completion with this number.', position),
     limit: optional('Maximum number of results.', v.pipe(count(1000), v.minValue(1))),
     waitMs: optional(
@@ -249,16 +248,16 @@ export const operations = {
       v.pipe(v.array(position), v.maxLength(10_000)),
     ),
   }),
-  /** Concerns the owner who asks. When it runs out, the owner's processes are ended. */
+  /** The caller's own lease. When it expires, the caller's processes are ended. */
   lease: v.object({
-    /** open: a new one. take: one that is there, from whoever holds it. renew: only by its holder. */
+    /** open: a new lease. take: an existing lease from its holder. renew: only by its holder. */
     mode: v.picklist(['open', 'take', 'renew']),
     holder: shortText,
     ttlMs: milliseconds,
-    /** Processes with this label outlive it. */
+    /** Processes with this label are not ended. */
     spareLabel: v.optional(shortText),
   }),
-  /** Opens or renews a lease by name. When it runs out, the processes that were started under it are ended; 0 ends it now. */
+  /** Opens or renews a named lease. When it expires, the processes started under it are ended; `ttlMs` 0 ends it now. */
   holdLease: v.object({
     name: id,
     ttlMs: described('How long the lease lasts without being renewed.', count(LONGEST_LEASE_MS)),
@@ -272,7 +271,7 @@ export type Params<Name extends OperationName> = v.InferOutput<(typeof operation
 export type StartSpec = Params<'start'>;
 export type Condition = v.InferOutput<typeof condition>;
 
-/** The input of an operation as its row describes it, or `invalid_input` naming the first field that is wrong. */
+/** Parses the input of an operation; throws `invalid_input` with the first wrong field. */
 export function parseParams<Name extends OperationName>(name: Name, input: unknown): Params<Name> {
   const parsed = v.safeParse(operations[name], input ?? {}, { abortEarly: true });
   if (parsed.success) return parsed.output;

@@ -1,4 +1,4 @@
-// What is known about a process, and the words for its states and endings.
+// The description of a process, its states and its outcomes.
 
 export interface TerminalSize {
   readonly cols: number;
@@ -7,12 +7,12 @@ export interface TerminalSize {
 
 export interface TerminalFacts {
   readonly term: string;
-  /** The kind of shell that marks its commands; absent when none does. */
+  /** The kind of shell that marks its commands; absent if none does. */
   readonly marks?: string;
   readonly idleTimeoutMs?: number;
 }
 
-/** How a process ended. None of these ever collapses into exit code 0. */
+/** How a process ended. None of these is ever reported as exit code 0. */
 export type Outcome =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: string; readonly by: string }
@@ -32,7 +32,7 @@ export type Outcome =
 export type ProcessState = 'running' | 'exited' | 'closed' | 'lost';
 
 export interface ByteCounts {
-  /** Printed by the process, as far as it was seen. */
+  /** Printed by the process and read by us. */
   readonly total: number;
   /** Still readable. */
   readonly retained: number;
@@ -50,20 +50,20 @@ export interface ProcessInfo {
   /** For people: the shell command, or the arguments joined. */
   readonly command: string;
   readonly argv: readonly string[];
-  /** In a list, and where several are answered: `command` or `argv` was too long and is cut, ending with "…"; `get` has all of it. */
+  /** In lists: `command` or `argv` was too long and ends with "…"; `get` returns all of it. */
   readonly cut?: true;
   readonly cwd: string;
   readonly pid: number;
   readonly streams: 'merged' | 'separate' | 'pty';
   readonly stdin: 'none' | 'pipe';
   readonly size?: TerminalSize;
-  /** The value of TERM, and whether its shell was made to mark its commands. Terminals only. */
+  /** Terminals only. */
   readonly terminal?: TerminalFacts;
   readonly labels?: Readonly<Record<string, string>>;
-  /** The lease that it was started under: it ends with it. */
+  /** The process ends with this lease. */
   readonly lease?: string;
   readonly state: ProcessState;
-  /** No member of its group and no known descendant is alive. */
+  /** No member of its process group and no known descendant is alive. */
   readonly settled: boolean;
   readonly outcome?: Outcome;
   readonly startedAtMs: number;
@@ -74,28 +74,28 @@ export interface ProcessInfo {
   /** Number of the newest event. */
   readonly seq: number;
   readonly bytes: ByteCounts;
-  /** Present while output cannot be stored; says why. */
+  /** The reason why output cannot be stored now. */
   readonly degraded?: string;
 }
 
-/** Everything decided: what a child is started from. */
+/** Everything that starting a child needs. */
 export interface LaunchPlan {
   /** Absolute path of the program. */
   readonly file: string;
   readonly argv: readonly string[];
   /** "NAME=value" each. */
   readonly env: readonly string[];
-  /** More of them, of other names: those that many starts have in common, always in the same array. */
+  /** Variables of other names that many starts share; always the same array. */
   readonly commonEnv?: readonly string[];
   readonly cwd: string;
-  /** Its directory or program lies where an answer may not come: nothing of it is looked at by the host's own thread. */
+  /** Its directory or program is on a mount that may hang: the host's main thread must not touch it. */
   readonly remote?: true;
   readonly streams: 'merged' | 'separate' | 'pty';
   readonly stdin: 'none' | 'pipe';
   readonly size: TerminalSize;
   readonly terminal?: TerminalFacts;
-  /** What the shell of a terminal proves its marks by. */
+  /** The shell of a terminal authenticates its marks with it. */
   readonly nonce?: string;
-  /** What was asked for, where the shell was started with more. */
+  /** The requested argv, if the shell was started with additional arguments. */
   readonly shownArgv?: readonly string[];
 }

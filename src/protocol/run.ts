@@ -1,51 +1,50 @@
-// A run: one command typed into a terminal, and what is known about its end. Its beginning and its end are notes in the
-// terminal's journal.
+// A run: one command typed into a terminal, and how it ended. Its beginning and its end are notes in the terminal's
+// journal.
 
 /**
- * How the end was known. marks: the shell said so. sentinel: a line typed behind the command printed something.
- * unknown: nobody said anything, and nothing is guessed.
+ * How the end was detected. marks: by escape sequences of the shell. sentinel: by the output of a line typed after the
+ * command. unknown: not detected.
  */
 export type RunCompletion = 'marks' | 'sentinel' | 'unknown';
 
 export interface RunResult {
-  /** Its name. */
   readonly run: string;
-  /** The note of its start; 0 when nothing was typed. */
+  /** Event of its start; 0 if nothing was typed. */
   readonly seq: number;
   /** False: it was never typed, and never will be. */
   readonly typed: boolean;
   readonly completed: boolean;
   readonly timedOut: boolean;
   readonly completion: RunCompletion;
-  /** The note of its end. */
+  /** Event of its end. */
   readonly endSeq?: number;
   readonly exitCode?: number;
-  /** Where the shell was afterwards. */
+  /** Working directory of the shell afterwards. */
   readonly cwd?: string;
   readonly durationMs: number;
   /** Its own output, as a range of the terminal's output bytes. */
   readonly outputFrom?: number;
   readonly outputTo?: number;
-  /** What the shell itself shows may be in it: a prompt, or the echo of what was typed. */
+  /** The output may contain a prompt or the echo of what was typed. */
   readonly outputMixed?: true;
   /** The terminal's program ended first. */
   readonly ended?: true;
-  /** The shell waits for the rest of the command: something in it is not closed. */
+  /** The shell waits for the rest of the command, for example a closing quote. */
   readonly incomplete?: true;
-  /** The shell refused it: a syntax error, or a "!" that it could not replace. */
+  /** The shell refused it: a syntax error, or a failed "!" expansion. */
   readonly executed?: false;
-  /** It started a shell of this name, which reads the terminal now; or it ended the one that it was typed into. */
+  /** The shell of this name reads the terminal now: the command started it, or ended the shell above it. */
   readonly entered?: string;
-  /** What somebody had typed at the prompt was taken back first. */
+  /** Text at the prompt was deleted first. */
   readonly cleared?: true;
-  /** What the terminal was busy with when it was not typed. */
+  /** The command that kept the terminal busy, if it was not typed. */
   readonly busyWith?: string;
 }
 
 export interface RunStartedNote {
   readonly note: 'run';
   readonly run: string;
-  /** Absent when it was typed where nothing is echoed. */
+  /** Absent if the terminal did not echo. */
   readonly command?: string;
   readonly completion: RunCompletion;
   readonly noWait?: true;
@@ -54,7 +53,7 @@ export interface RunStartedNote {
 export interface RunFinishedNote {
   readonly note: 'runEnd';
   readonly run: string;
-  /** The number of the note of its start. */
+  /** Event of its start. */
   readonly startSeq: number;
   readonly completion: Exclude<RunCompletion, 'unknown'>;
   readonly durationMs: number;

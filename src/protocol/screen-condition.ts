@@ -1,4 +1,4 @@
-// What can be waited for on a screen. Conditions given together must hold together.
+// Conditions on a screen. All given fields must hold at the same time.
 
 export interface ScreenCondition {
   /** Anywhere in the text. */
@@ -6,17 +6,17 @@ export interface ScreenCondition {
   /** A JavaScript regular expression without flags. */
   readonly regex?: string;
   /**
-   * `screen` (unless told): the visible lines, rows as they are. `stream`: everything printed behind `afterSeq`, control
-   * sequences taken out, so that scrolled and wrapped text is found too.
+   * `screen` (default): the visible rows. `stream`: everything printed after `afterSeq`, without control sequences, so
+   * that scrolled and wrapped text is found too.
    */
   readonly where?: 'screen' | 'stream';
-  /** Turns `text` or `regex` round: it must not be there. */
+  /** Inverts `text` or `regex`: it must not be there. */
   readonly gone?: boolean;
-  /** The visible text has not changed for so long. */
+  /** The visible text has not changed for this long. */
   readonly stableMs?: number;
   /** From 0. */
   readonly cursorRow?: number;
   readonly cursorCol?: number;
-  /** The hash is another than this one. */
+  /** The hash differs from this one. */
   readonly changedFrom?: string;
 }

@@ -4,6 +4,7 @@
 import { fstatSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
@@ -65,12 +66,12 @@ export class Handover {
     loadPosix()?.allowTaking(link.keeper.pid);
   }
 
-  private abortUnlessClosing({ gone }: Exchange): AbortSignal {
+  private abortUnlessClosing({ gone }: Exchange): CancelSignal {
     const cancellation = new Cancellation();
     gone.addEventListener('abort', () => {
       if (!this.closing) cancellation.abort();
     });
-    return cancellation.signal;
+    return cancellation;
   }
 
   private failed(error: unknown, { request }: Exchange, link: KeeperLink): boolean {

@@ -1,6 +1,7 @@
 // A host over a link to the keeper that reconnects when the link is lost. Operations that are safe to repeat are
 // retried; the others fail with `keeper_lost`, and the caller decides.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
 import { operations, type OperationName } from '../protocol/operations.ts';
@@ -40,7 +41,7 @@ export function reconnectingHost(connect: () => Promise<KeeperLink>): Reconnecti
     }
   };
   const call =
-    (name: OperationName) => async (owner: Owner, params: unknown, signal?: AbortSignal) => {
+    (name: OperationName) => async (owner: Owner, params: unknown, signal?: CancelSignal) => {
       let asked: KeeperLink | undefined;
       const ask = (now: KeeperLink): Promise<unknown> => {
         asked = now;

@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
@@ -67,7 +68,7 @@ export interface ServerOptions {
   /** Accepted values of the Origin header; by default none. */
   readonly origins?: readonly string[];
   /** Aborts when the server is asked to end: no keeper is started after that. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
   /** How fast one token may start processes. */
   readonly startRate?: StartRateOptions;
   /** Limits on large answers that clients do not read. */

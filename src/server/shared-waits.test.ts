@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { SharedWaits } from './shared-waits.ts';
 
 interface Asked {
-  readonly gone: AbortSignal;
+  readonly gone: CancelSignal;
   readonly answer: (value: string) => void;
   readonly fail: (error: Error) => void;
 }

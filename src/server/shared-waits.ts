@@ -1,6 +1,7 @@
 // Clients that wait for the same thing share one request to the host and one answer. Each still leaves by its own
 // timeout or when it disconnects.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
 import { clientGone } from './http/paced-write.ts';
@@ -18,7 +19,7 @@ interface Caller<T> {
 
 export interface Patience {
   readonly timeoutMs: number;
-  readonly gone: AbortSignal;
+  readonly gone: CancelSignal;
 }
 
 export class SharedWaits<T> {
@@ -33,7 +34,7 @@ export class SharedWaits<T> {
   join(
     key: string,
     { timeoutMs, gone }: Patience,
-    ask: (gone: AbortSignal) => Promise<T>,
+    ask: (gone: CancelSignal) => Promise<T>,
   ): Promise<T | undefined> {
     if (gone.aborted) return Promise.reject(clientGone());
     return new Promise((resolve, reject) => {
@@ -56,10 +57,10 @@ export class SharedWaits<T> {
     });
   }
 
-  private begin(key: string, ask: (gone: AbortSignal) => Promise<T>): Wait<T> {
+  private begin(key: string, ask: (gone: CancelSignal) => Promise<T>): Wait<T> {
     const wait: Wait<T> = { answered: false, leave: new Cancellation(), callers: new Set() };
     this.waits.set(key, wait);
-    ask(wait.leave.signal).then(
+    ask(wait.leave).then(
       (value) => {
         this.answered(key, wait);
         for (const caller of wait.callers) caller.resolve(value);

@@ -1,30 +1,31 @@
-// Descriptors in reserve. The kernel gives the lowest free number, so the highest numbers stay free as long as nothing is
-// opened there to be kept. Reads of /proc, pidfds and new connections take them: a keeper can always end what it holds.
+// Keeps the highest descriptors in reserve. The kernel assigns the lowest free number, so the highest stay free as long as
+// we keep nothing open there. Short uses (reads of /proc, pidfds, new connections) may take them, so that a keeper can
+// always end its processes.
 
 import { closeSync } from 'node:fs';
 import type { Disk } from '../base/disk.ts';
 import type { Posix } from './posix.ts';
-import { asked, PosixError } from './posix-library.ts';
+import { PosixError, tryQuery } from './posix-library.ts';
 
 const MOST_RESERVED = 64;
-/** Of a small table no more than a part. */
+/** At most this fraction of a small table. */
 const SHARE = 4;
 
 /**
- * Whether a descriptor is one of the last of the table. `share` counts only that part of the reserve. Where the kernel does
- * not tell how large the table is, as under a filter of system calls, none is.
+ * Whether a descriptor is in the reserve. `share`: only that fraction of the reserve. False where the kernel does not
+ * report the size of the table, as under a seccomp filter.
  */
 export function isReserved(posix: Posix, fd: number, share = 1): boolean {
-  const limit = asked(() => posix.descriptorLimit()) ?? Infinity;
+  const limit = tryQuery(() => posix.descriptorLimit()) ?? Infinity;
   return fd >= limit - Math.min(MOST_RESERVED, Math.floor(limit / SHARE)) * share;
 }
 
-/** Throws EMFILE, as the kernel does at the end of its table, when one of these is to be kept and is of the reserve. */
+/** Throws EMFILE, as the kernel does for a full table, if one of these is in the reserve. */
 export function refuseReserved(posix: Posix, fds: readonly number[]): void {
   if (fds.some((fd) => isReserved(posix, fd))) throw new PosixError('EMFILE', 'open');
 }
 
-/** A disk whose files, as far as they are kept open, are none of the reserve. What is read for a moment may be. */
+/** A disk that keeps no file open in the reserve. Short reads may use it. */
 export function diskBeforeReserve(disk: Disk, posix: Posix): Disk {
   const refuse = (fd: number): void => {
     if (!isReserved(posix, fd)) return;

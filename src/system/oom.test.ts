@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { OomCounter } from './oom.ts';
 
-it('[H51] a victim counts for the exit that follows it, and for no later one', () => {
+it('[H51] a victim counts for the next exit only', () => {
   for (const own of [true, false]) {
     let victims = 7;
     const clock = new FakeClock();
@@ -14,7 +14,7 @@ it('[H51] a victim counts for the exit that follows it, and for no later one', (
   }
 });
 
-it("[H51] a victim somewhere on the machine since the last exit, long ago, is not taken for this one's end", () => {
+it('[H51] a victim on the machine does not count if the last exit was long ago', () => {
   let victims = 0;
   const clock = new FakeClock();
   const machine = new OomCounter({ own: false, read: () => victims }, clock);
@@ -25,7 +25,7 @@ it("[H51] a victim somewhere on the machine since the last exit, long ago, is no
   expect(own.struck()).toBe(true);
 });
 
-it('[H104] a count that cannot be read makes nobody a victim, neither now nor with the next exit', () => {
+it('[H104] after a failed read of the count neither this exit nor the next counts as a victim', () => {
   let victims: number | undefined = 7;
   const counter = new OomCounter({ own: true, read: () => victims }, new FakeClock());
   victims = undefined;

@@ -1,19 +1,19 @@
-// Whether the kernel's out-of-memory killer ended a child. The kernel tells a parent only "SIGKILL"; what it leaves besides
-// is a count of victims, of this program's own memory cgroup or of the whole machine. It is read at every exit, so that a
-// victim counts for the exit that follows it and for no later one. Where it could be somebody else, nothing is said.
+// Detects that the kernel's out-of-memory killer ended a child. A parent sees only SIGKILL, but the kernel counts its
+// victims, for our memory cgroup or for the whole machine. The count is read at every exit, so that a victim counts for
+// the next exit only. If the victim could be an unrelated process, the answer is no.
 
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { systemDisk } from '../base/disk.ts';
 
-/** The machine's count tells only of the time since it was last read: longer ago, it is anybody's. */
+/** The machine's count is used only if it was read this recently; otherwise the victim may be unrelated. */
 const MACHINE_WINDOW_MS = 1000;
 
-/** Where victims are counted. */
+/** A counter of victims. */
 export interface VictimCount {
-  /** Only processes of this program's own memory cgroup, and of cgroups below it, are counted. */
+  /** Counts only processes of our own memory cgroup and of cgroups below it. */
   readonly own: boolean;
-  /** Undefined when it cannot be read now. */
+  /** Undefined if it cannot be read now. */
   read(): number | undefined;
   close?(): void;
 }
@@ -36,7 +36,7 @@ export class OomCounter {
     this.count = undefined;
   }
 
-  /** To be asked at every exit of a child: whether there was a victim since the one before, as far as that is certain. */
+  /** Call at every exit of a child: whether there certainly was a victim since the previous exit. */
   struck(): boolean {
     if (!this.count) return false;
     const [before, beforeUs] = [this.seen, this.seenUs];
@@ -56,7 +56,7 @@ function systemCount(): VictimCount | undefined {
   return countIn('/proc/vmstat', false);
 }
 
-/** By version 2 of cgroups, then by version 1. */
+/** cgroup version 2, then version 1. */
 function ownFiles(): string[] {
   let text: string;
   try {
@@ -83,10 +83,10 @@ function countIn(path: string, own: boolean): VictimCount | undefined {
       try {
         length = systemDisk.readSync(fd, buffer, 0);
       } catch {
-        // No memory for it, or the group is gone.
+        // No memory, or the cgroup was removed.
         return undefined;
       }
-      // The same bytes have the same count: mostly nothing has happened since.
+      // Usually nothing has changed: do not parse the same bytes again.
       if (length === last.length && last.equals(buffer.subarray(0, length))) return count;
       last = Buffer.from(buffer.subarray(0, length));
       count = Number(/^oom_kill (\d+)$/m.exec(last.toString('latin1'))?.[1] ?? 0);
@@ -95,8 +95,7 @@ function countIn(path: string, own: boolean): VictimCount | undefined {
     if (read() !== undefined) return { own, read, close: () => closeSync(fd) };
     closeSync(fd);
   } catch {
-    // Not there, or not to be opened.
+    // It does not exist or cannot be opened: then no exit is reported as out of memory.
   }
-  // Then it is never said.
   return undefined;
 }

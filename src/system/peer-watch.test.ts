@@ -44,7 +44,7 @@ describe('a peer that owes answers', () => {
     }
   });
 
-  it('[K22] is left alone when it owes nothing, and watched again from the next call on', () => {
+  it('[K22] is not pinged while it owes no answer, and is watched again from the next call on', () => {
     const { watch, seen, pass } = watched();
     pass(1);
     seen.owes = false;

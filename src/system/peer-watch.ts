@@ -1,31 +1,28 @@
-// Watches a peer that owes answers. A wait may be parked for hours, so a late answer says nothing: when the peer has been
-// quiet for a while it is pinged beside the calls, and one that does not answer that stands still.
+// Detects a peer that no longer answers. A parked wait may take hours, so a late answer means nothing: when the peer has
+// been quiet for a while we ping it, and a peer that does not answer the ping is unresponsive.
 
 import type { Clock } from '../base/clock.ts';
 import { isStopped } from './process-state.ts';
 
 export interface PeerWatchOptions {
   readonly clock: Clock;
-  /** Whether anything is waited for. */
+  /** Whether an answer is outstanding. */
   readonly owes: () => boolean;
   readonly ping: () => void;
-  /** The peer's process, where it is known and runs on this machine. */
+  /** The peer's pid, if it is known and runs on this machine. */
   readonly pid: () => number | undefined;
-  /** How long the peer may be quiet before it is pinged, in ticks; one that pays by the connection is pinged later. */
+  /** Ticks of silence before a ping; longer where a ping costs a connection. */
   readonly pingAfterTicks?: number;
-  /** Called again and again for as long as the peer stands still and owes an answer. */
+  /** Called at every tick while the peer is unresponsive and an answer is outstanding. */
   readonly silent: () => void;
 }
 
-/**
- * Time is counted in ticks of our own event loop: while this program or the whole machine stands still, none passes, and
- * what has arrived meanwhile is read before the next one.
- */
+/** Time is counted in ticks of our event loop: none passes while this program or the machine is suspended. */
 const TICK_MS = 1000;
 const PING_AFTER_TICKS = 2;
-/** After the ping. A process that the kernel calls stopped will not answer. */
+/** Ticks after the ping for a process that the kernel reports as stopped. */
 const STOPPED_TICKS = 1;
-/** After the ping. Any other process may only be busy, or on a busy machine. */
+/** Ticks after the ping for any other process, which may be busy. */
 const SILENT_TICKS = 13;
 
 export class PeerWatch {
@@ -37,12 +34,12 @@ export class PeerWatch {
     this.options = options;
   }
 
-  /** To be called whenever something is asked. */
+  /** Call with every request. */
   expect(): void {
     this.cancel ??= this.options.clock.after(TICK_MS, () => this.tick());
   }
 
-  /** To be called whenever anything arrives. */
+  /** Call whenever anything arrives. */
   heard(): void {
     this.quietTicks = 0;
   }

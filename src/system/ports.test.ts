@@ -37,7 +37,7 @@ test('[N1] listening sockets are found with port, address and process', async ()
   for (const row of expected) expect(found).toContainEqual(row);
 });
 
-test('[N1] they are told with the process that holds them, and only for the processes asked about', async () => {
+test('[N1] each is listed with the process that holds it, and only for the given processes', async () => {
   const { child, recorder } = await nursery.start(
     startPipeChild,
     planOf([process.execPath, listenProgram], { stdin: 'pipe' }),
@@ -51,7 +51,7 @@ test('[N1] they are told with the process that holds them, and only for the proc
   expect(listeningPorts([child.pid])).toEqual([]);
 });
 
-test('[N2] whether anybody listens on a port is known without looking at descriptors', async () => {
+test('[N2] a listener on a port is found without reading descriptors', async () => {
   const port = await listen('127.0.0.1');
   expect(isListening(port, process.pid)).toBe(true);
   const server = servers.pop();
@@ -59,7 +59,7 @@ test('[N2] whether anybody listens on a port is known without looking at descrip
   expect(isListening(port, process.pid)).toBe(false);
 });
 
-test('[N2] a process that is gone listens nowhere', async () => {
+test('[N2] a process that has ended listens nowhere', async () => {
   const { child, recorder } = await nursery.start(startPipeChild, planOf(['/bin/true']));
   await recorder.done();
   expect(isListening(1, child.pid)).toBe(false);

@@ -14,14 +14,14 @@ interface Listener {
   readonly address: string;
 }
 
-/** In a row of the table: no remote port, and the state TCP_LISTEN (10 in include/net/tcp_states.h). */
+/** Part of a table row: no remote port, state TCP_LISTEN (10 in include/net/tcp_states.h). */
 const LISTENS = ':0000 0A ';
 
-/** The listening sockets of each network namespace, read once per look. */
+/** Listening sockets by network namespace; each is read once. */
 export class SocketTables {
   private readonly tables = new Map<string, ReadonlyMap<string, Listener>>();
 
-  /** By inode, of the network that the process is in. */
+  /** By inode, for the network namespace of the process. */
   of(pid: number): ReadonlyMap<string, Listener> {
     const space = link(`/proc/${pid}/ns/net`) ?? `of ${pid}`;
     const known = this.tables.get(space);
@@ -32,12 +32,12 @@ export class SocketTables {
   }
 }
 
-/** One row per listening socket; one that several of the processes share is told with the first of them. */
+/** One row per listening socket. A socket that several processes share is listed with the first of them. */
 export function listeningPorts(
   pids: Iterable<number>,
   tables = new SocketTables(),
 ): ListeningPort[] {
-  const told = new Set<string>();
+  const listed = new Set<string>();
   const ports: ListeningPort[] = [];
   for (const pid of pids) {
     const inodes = socketInodes(pid);
@@ -45,15 +45,15 @@ export function listeningPorts(
     const table = tables.of(pid);
     for (const inode of inodes) {
       const listener = table.get(inode);
-      if (!listener || told.has(inode)) continue;
-      told.add(inode);
+      if (!listener || listed.has(inode)) continue;
+      listed.add(inode);
       ports.push({ ...listener, pid });
     }
   }
   return ports;
 }
 
-/** Whether anybody listens on the port, in the network that `netPid` is in. Looks at no descriptors: cheap. */
+/** Whether any process listens on the port in the network namespace of `netPid`. Cheap: reads no descriptors. */
 export function isListening(port: number, netPid: number, tables = new SocketTables()): boolean {
   for (const listener of tables.of(netPid).values()) if (listener.port === port) return true;
   return false;
@@ -61,7 +61,7 @@ export function isListening(port: number, netPid: number, tables = new SocketTab
 
 function* listeners(pid: number): Generator<[inode: string, Listener]> {
   for (const name of ['tcp', 'tcp6']) {
-    // A busy machine has thousands of rows of connections, and few that listen: only those are taken apart.
+    // A busy machine has thousands of connections and few listeners: parse only the rows of listeners.
     const table = text(`/proc/${pid}/net/${name}`);
     for (let at = table.indexOf(LISTENS); at >= 0; at = table.indexOf(LISTENS, at + 1)) {
       const row = table.slice(table.lastIndexOf('\n', at) + 1, table.indexOf('\n', at));
@@ -74,7 +74,7 @@ function* listeners(pid: number): Generator<[inode: string, Listener]> {
   }
 }
 
-/** Every 32-bit word of an address is printed as a number of this machine's byte order. */
+/** The kernel prints each 32-bit word of an address in this machine's byte order. */
 function decodeAddress(hex: string): string {
   const words = hex.match(/.{8}/g) ?? [];
   const bytes = words.flatMap((word) => [...Buffer.from(word, 'hex').swap32()]);
@@ -93,7 +93,7 @@ function socketInodes(pid: number): string[] {
       return target?.startsWith('socket:[') ? [target.slice('socket:['.length, -1)] : [];
     });
   } catch {
-    // Gone, or not ours to look into.
+    // The process has ended, or we may not read it.
     return [];
   }
 }

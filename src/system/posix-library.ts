@@ -1,5 +1,5 @@
-// The C library, and quick ones for sums and base64, opened through koffi: the only file that knows koffi. posix.ts and
-// posix-spawn.ts say what is called.
+// Loads the C library and faster libraries for checksums and base64 through koffi. No other file uses koffi. posix.ts and
+// posix-spawn.ts define the calls.
 
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
@@ -20,8 +20,8 @@ export class PosixError extends Error {
   }
 }
 
-/** The answer of a call that only asks; undefined when the kernel does not tell. */
-export function asked<T>(ask: () => T): T | undefined {
+/** Result of a query; undefined if the kernel refuses it. */
+export function tryQuery<T>(ask: () => T): T | undefined {
   try {
     return ask();
   } catch (error) {
@@ -42,23 +42,23 @@ export function errnoName(value: number): string {
 /** A C function. */
 type Call<Result> = (...values: unknown[]) => Result;
 
-/** Koffi's own: the last value is called back on the main thread when another one has made the call. */
+/** koffi calls the last argument back on the main thread after a pool thread has made the call. */
 interface ThreadedCall {
   readonly async: (...values: unknown[]) => void;
 }
 
 export interface Binding {
-  /** A function that reports failure by a negative result and errno: throws a PosixError. */
+  /** For a function that reports failure by a negative result and errno: throws a PosixError. */
   readonly failing: (definition: string) => Call<number>;
-  /** The same, but the name of the error is the answer. */
+  /** The same, but returns the name of the errno. */
   readonly trying: (definition: string) => Call<number | string>;
-  /** A function whose result is taken as it is. */
+  /** For a function whose result needs no check. */
   readonly plain: (definition: string) => Call<number>;
-  /** As `plain`, in a thread of libuv's pool. The memory it is given must be kept, and not moved, until it is done. */
+  /** As `plain`, in a thread of libuv's pool. Memory arguments must stay alive and unmoved until it returns. */
   readonly threaded: (definition: string) => Call<Promise<number>>;
-  /** Where a buffer's memory begins, which must not be moved while anybody goes by this. */
+  /** Address of a buffer's memory, which must not move while the address is used. */
   readonly address: (bytes: ArrayBufferView) => bigint;
-  /** Calls back in every turn of the event loop in which the descriptor can be read, until the answer is closed. */
+  /** Calls back in every turn of the event loop in which the descriptor is readable, until the handle is closed. */
   readonly whenReadable: (fd: number, callback: () => void) => LoopHandle;
 }
 
@@ -73,7 +73,7 @@ function loadKoffi(): typeof Koffi {
   return createRequire(import.meta.url)('koffi') as typeof Koffi;
 }
 
-/** CRC-32 by libdeflate, ten times faster than Node's; undefined where the system does not have it. */
+/** CRC-32 of libdeflate, ten times faster than Node's; undefined if the system does not have it. */
 export function fastCrc32(): Crc32 | undefined {
   try {
     const library = loadKoffi().load('libdeflate.so.0');
@@ -86,14 +86,14 @@ export function fastCrc32(): Crc32 | undefined {
   }
 }
 
-/** Of simdutf's alphabets: with padding, as Node's 'base64'. */
+/** simdutf's alphabet with padding, as Node's 'base64'. */
 const STANDARD = 0;
 
 /**
- * Base64 by simdutf, which Node itself uses and, as a program that loads addons, shows to everybody in its process;
- * undefined where it does not. The name is C++'s for binary_to_base64(const char *, size_t, char *, base64_options).
+ * Base64 of simdutf, which Node contains and exports because it loads addons; undefined if it does not. The symbol is
+ * the mangled C++ name of binary_to_base64(const char *, size_t, char *, base64_options).
  */
-export function quickBase64(): EncodeBase64 | undefined {
+export function fastBase64(): EncodeBase64 | undefined {
   try {
     const call = loadKoffi()
       .load(null)
@@ -111,7 +111,7 @@ export function quickBase64(): EncodeBase64 | undefined {
 
 export function openLibrary(): Binding {
   const koffi = loadKoffi();
-  // The name of glibc: musl has another, and lacks addclosefrom_np.
+  // glibc's name. musl has another name, and lacks addclosefrom_np.
   const library = koffi.load('libc.so.6');
   const plain: Binding['plain'] = (definition) => library.func(definition) as Call<number>;
   const threaded: Binding['threaded'] = (definition) => {
@@ -129,7 +129,7 @@ export function openLibrary(): Binding {
       for (;;) {
         const result = call(...values);
         if (result >= 0) return result;
-        // Even a poll that does not wait says EINTR when a signal is pending, and SIGCHLD often is.
+        // Even a poll without a timeout returns EINTR if a signal is pending, as SIGCHLD often is.
         const name = errnoName(koffi.errno());
         if (name !== 'EINTR') return name;
       }
@@ -147,12 +147,12 @@ export function openLibrary(): Binding {
   const nothing = (): void => undefined;
   const whenReadable: Binding['whenReadable'] = (fd, callback) =>
     koffi.node.poll(fd, { readable: true }, () => {
-      // Koffi calls back without a callback scope: from Node 26 on, promises behind it would wait for the next event.
+      // koffi calls back without a callback scope: from Node 26 on, promises would wait for the next event otherwise.
       setImmediate(nothing);
       try {
         callback();
       } catch (error) {
-        // Koffi would lose it, and call nobody again.
+        // koffi would drop the error and stop polling.
         setImmediate(() => {
           throw error;
         });

@@ -1,4 +1,4 @@
-// System calls about what this program may use: how many descriptors, and the processor before others.
+// System calls about limits and scheduling of this program.
 
 import type { Binding } from './posix-library.ts';
 
@@ -8,7 +8,7 @@ export function bindLimits({ failing }: Binding) {
   const limits = new BigUint64Array(2);
 
   return {
-    /** One more than the highest number that a descriptor can have. */
+    /** One more than the highest possible descriptor. */
     descriptorLimit(): number {
       getrlimit(RLIMIT_NOFILE, limits);
       return Number(limits[0]);
@@ -23,11 +23,11 @@ export function bindScheduling({ failing }: Binding) {
   const parameters = new Int32Array(1);
 
   return {
-    /** Neither real-time nor batch nor idle. */
+    /** The default policy: neither real-time nor batch nor idle. */
     isUsualPolicy: (thread: number): boolean => getScheduler(thread) === SCHED_OTHER,
     /**
-     * What this thread starts, threads and programs, does not take over a priority above the usual. `batch`: the thread
-     * does not interrupt a running program when it is woken; threads that it starts take that over.
+     * Threads and programs that this thread starts do not inherit a raised priority. `batch`: the thread does not preempt
+     * a running program when it is woken; threads that it starts inherit that.
      */
     resetPriorityOnFork(thread: number, batch: boolean): void {
       const policy = batch ? SCHED_BATCH : SCHED_OTHER;

@@ -1,4 +1,4 @@
-// Starting a program by posix_spawn: which descriptors, directory, session and signal state a child begins with.
+// Starts a program with posix_spawn: descriptors, directory, session and signal state of the child.
 
 import { constants } from 'node:fs';
 
@@ -6,7 +6,7 @@ import { type Binding, errnoName, PosixError } from './posix-library.ts';
 
 const { O_RDWR, O_RDONLY } = constants;
 
-/** The three descriptors of a child on pipes; without `input` it reads the null device. */
+/** The three descriptors of a child on pipes; without `input` it reads /dev/null. */
 export interface PipeStdio {
   readonly input?: number | undefined;
   readonly output: number;
@@ -25,7 +25,7 @@ export interface Spawn {
 }
 
 export function bindSpawn({ plain, threaded, address }: Binding) {
-  /** These functions return the error number instead of setting errno. */
+  /** For functions that return the error number instead of setting errno. */
   const returning = (definition: string): ((...values: unknown[]) => void) => {
     const call = plain(definition);
     return (...values) => {
@@ -37,7 +37,7 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
     'int posix_spawn(void *pid, const char *path, void *actions, void *attributes, const char **argv, void *envp)';
   const [spawnNow, spawnElsewhere] = [plain(definition), threaded(definition)];
   const environment = environmentBlocks(address);
-  /** Memory that only the pointers of a call lead to. */
+  /** Keeps memory alive that only native pointers refer to. */
   const inUse = new Set<object>();
   const actionsOf = fileActions(returning);
   const isUsual = plain('int sched_getscheduler(int thread)')(0) === SCHED_OTHER;
@@ -45,17 +45,17 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
 
   return {
     /**
-     * Starts a session leader that holds descriptors 0, 1 and 2 only, with every signal at its default. The child can
-     * have ended, and its end been told, before its number is known here. The thread that does it stands still until
-     * the child has begun its program: a third of a millisecond, more on a busy machine, for ever on a dead network
-     * disk. `here` is this thread, which saves waking another.
+     * Starts a session leader that has descriptors 0, 1 and 2 only, and every signal at its default. The child may have
+     * exited, and SIGCHLD arrived, before its pid is known here. The calling thread blocks until the child's exec: a
+     * third of a millisecond, longer on a busy machine, for ever on a dead network mount. `here`: spawn in this thread
+     * instead of libuv's pool, which saves waking another thread.
      */
     async spawn(
       { file, argv, env, commonEnv, cwd }: Spawn,
       stdio: PipeStdio | TerminalStdio,
       here = false,
     ): Promise<number> {
-      // A small array's memory may be moved by V8; an ArrayBuffer's is not.
+      // V8 may move the memory of a small typed array, but not that of an ArrayBuffer.
       const pid = new Int32Array(new ArrayBuffer(4));
       const variables = environment(env, commonEnv);
       const actions = actionsOf(stdio, cwd);
@@ -76,7 +76,7 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
 
 const SCHED_OTHER = 0;
 
-/** What is done in the child before its program begins. */
+/** What the child does before exec. */
 function fileActions(returning: (definition: string) => (...values: unknown[]) => void) {
   const initActions = returning('int posix_spawn_file_actions_init(void *actions)');
   const destroyActions = returning('int posix_spawn_file_actions_destroy(void *actions)');
@@ -93,7 +93,7 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
 
   const addStdio = (actions: Buffer, stdio: PipeStdio | TerminalStdio) => {
     if ('terminal' in stdio) {
-      // A session leader's first terminal becomes its controlling one, if it is opened by name and without O_NOCTTY.
+      // The first terminal that a session leader opens, without O_NOCTTY, becomes its controlling terminal.
       addOpen(actions, 0, stdio.terminal, O_RDWR, 0);
       addDup(actions, 0, 1);
       addDup(actions, 0, 2);
@@ -111,7 +111,7 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
     initActions(memory);
     addStdio(memory, stdio);
     addChdir(memory, cwd);
-    // Descriptors that Node itself inherited without CLOEXEC would pass through otherwise.
+    // Closes descriptors that Node itself inherited without CLOEXEC.
     addCloseFrom(memory, 3);
     return memory;
   };
@@ -121,7 +121,7 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
   };
 }
 
-/** `isUsual`: a child begins with the usual scheduling policy, whatever policy this process takes later (ADR 23). */
+/** `isUsual`: a child gets the default scheduling policy, whatever policy this process has later (ADR 23). */
 function spawnAttributes(
   returning: (definition: string) => (...values: unknown[]) => void,
   isUsual: boolean,
@@ -129,11 +129,11 @@ function spawnAttributes(
   const [SETSIGDEF, SETSIGMASK, SETSCHEDULER, SETSID] = [0x04, 0x08, 0x20, 0x80];
   // glibc: sizeof(posix_spawnattr_t) is 336, sizeof(sigset_t) is 128.
   const attributes = Buffer.alloc(512);
-  // Not by sigfillset: it leaves out 32 and 33, glibc's own, which posix_spawn then sets to "ignored" in the child.
+  // sigfillset leaves out glibc's own signals 32 and 33, which posix_spawn would then set to "ignored" in the child.
   const allSignals = Buffer.alloc(128, 0xff);
   const noSignals = Buffer.alloc(128);
   returning('int posix_spawnattr_init(void *attributes)')(attributes);
-  // Node ignores SIGPIPE, and what is ignored stays ignored across exec.
+  // Node ignores SIGPIPE, and exec keeps ignored signals ignored.
   returning('int posix_spawnattr_setsigdefault(void *attributes, void *set)')(
     attributes,
     allSignals,
@@ -150,15 +150,15 @@ function spawnAttributes(
   return attributes;
 }
 
-/** Strings in memory as C has them, each ended by a NUL, and where each begins. */
+/** NUL-terminated strings, and a pointer to each. */
 interface Block {
   readonly bytes: Buffer;
   readonly pointers: BigUint64Array;
 }
 
 /**
- * The environment as C wants it. To turn forty strings into memory takes longer than all else here; those that starts
- * have in common are turned once.
+ * Makes the environment of a C program. Converting forty strings takes longer than everything else in a spawn, so the
+ * variables that starts have in common are converted once.
  */
 function environmentBlocks(address: Binding['address']) {
   const known = new WeakMap<readonly string[], Block>();
@@ -178,7 +178,7 @@ function environmentBlocks(address: Binding['address']) {
     known.set(commonEnv, common);
     const own = make(env);
     const both = common.pointers.length + own.pointers.length;
-    // A small array's memory may be moved by V8; an ArrayBuffer's is not. One more for the NULL at its end.
+    // In an ArrayBuffer, which V8 does not move. One more pointer for the final NULL.
     const pointers = new BigUint64Array(new ArrayBuffer(8 * (both + 1)));
     pointers.set(common.pointers);
     pointers.set(own.pointers, common.pointers.length);

@@ -39,14 +39,14 @@ function errnoOf(call: () => unknown): string {
   return 'no error';
 }
 
-test('[P19] the foreign library is loaded when it is first asked for, once', () => {
+test('[P19] koffi is loaded once, at the first use', () => {
   expect(isLoaded()).toBe(false);
   expect(loadPosix()).toBe(loadPosix());
   expect(isLoaded()).toBe(true);
   expect(posixProblem()).toBeUndefined();
 });
 
-test('[P19] a failed call carries the name of its error', async () => {
+test('[P19] a failed call throws with the name of its errno', async () => {
   expect(errnoOf(() => posix().duplicate(9999))).toBe('EBADF');
   expect(errnoOf(() => posix().readableBytes(9999))).toBe('EBADF');
   expect(errnoOf(() => posix().readNow(9999, Buffer.alloc(1)))).toBe('EBADF');
@@ -66,7 +66,7 @@ function openPipeEnd(): number {
   return read;
 }
 
-test('[P19] what a pipe holds and whether it has ended is known without reading it', () => {
+test('[P19] the bytes of a pipe and its end are known without reading', () => {
   const [read, write] = posix().pipe();
   expect(posix().readableBytes(read)).toBe(0);
   expect(posix().readability(read).over).toBe(false);
@@ -82,7 +82,7 @@ test('[P19] what a pipe holds and whether it has ended is known without reading 
   closeSync(read);
 });
 
-test('[TM124] what was typed can be read at once, though the kernel has not moved it on yet', () => {
+test('[TM124] typed input is reported as readable before the kernel has moved it on', () => {
   const { master, name } = posix().openTerminal();
   const device = openSync(name, 'r+');
   const buffer = Buffer.alloc(10);
@@ -101,7 +101,7 @@ test('[TM124] what was typed can be read at once, though the kernel has not move
   closeSync(master);
 });
 
-test('[P19] a terminal that nobody holds has ended, one that somebody holds has nothing now', () => {
+test('[P19] a terminal that no process holds has ended; one that is held is only empty', () => {
   const { master, name } = posix().openTerminal();
   const device = openSync(name, 'r+');
   const buffer = Buffer.alloc(10);
@@ -115,7 +115,7 @@ test('[P19] a terminal that nobody holds has ended, one that somebody holds has 
   closeSync(master);
 });
 
-test('[P21] a call that a signal interrupts is made again', async () => {
+test('[P21] a call is retried after EINTR', async () => {
   const ignore = (): void => {};
   process.on('SIGWINCH', ignore);
   const [read, write] = posix().pipe();
@@ -152,7 +152,7 @@ test('[P20] a lock belongs to one open file until it is closed', () => {
 /** Of a file system that is memory. */
 const TMPFS = 0x01021994;
 
-test('[J24] a file that is on the disk leaves memory, and reads as before', async () => {
+test('[J24] a synced file leaves the page cache, and reads as before', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-posix-'));
   try {
     const path = join(folder, 'file');
@@ -160,7 +160,7 @@ test('[J24] a file that is on the disk leaves memory, and reads as before', asyn
     writeFileSync(path, bytes);
     const fd = openSync(path, 'r');
     fdatasyncSync(fd);
-    await posix().forgetPages(fd);
+    await posix().evictPages(fd);
     closeSync(fd);
     const resident = Number(execFileSync('fincore', ['-nbo', 'RES', path]).toString());
     expect(resident).toBe(statfsSync(folder).type === TMPFS ? bytes.length : 0);

@@ -1,5 +1,5 @@
-// The system calls that Node does not offer. A failed call throws a PosixError that carries the errno's name; where
-// "not now" is an ordinary answer the function returns undefined or false instead.
+// System calls that Node does not offer. A failed call throws a PosixError with the errno's name. Where EAGAIN is an
+// ordinary answer, the function returns undefined or false instead.
 
 import { closeSync, constants } from 'node:fs';
 
@@ -7,7 +7,7 @@ import { type Binding, errnoName, openLibrary, PosixError } from './posix-librar
 import { bindLimits, bindScheduling } from './posix-limits.ts';
 import { bindSpawn } from './posix-spawn.ts';
 
-// Structure layouts and ioctl numbers below are those of these 64-bit little-endian architectures.
+// The structure layouts and ioctl numbers below hold for these 64-bit little-endian architectures.
 const architectures = ['x64', 'arm64', 'riscv64', 'loong64'];
 const O_CLOEXEC = 0x80000;
 const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
@@ -31,19 +31,19 @@ function bindDescriptors({ failing, trying, threaded }: Binding) {
       pipe2(pair, O_CLOEXEC);
       return [pair[0] ?? -1, pair[1] ?? -1];
     },
-    /** This end of the pipe only: reads and writes say "not now" instead of waiting. */
+    /** Sets O_NONBLOCK on this end of a pipe only. */
     unblock(fd: number): void {
       fcntl(fd, F_SETFL, 'int', O_NONBLOCK);
     },
     duplicate: (fd: number): number => fcntl(fd, F_DUPFD_CLOEXEC, 'int', 3),
-    /** Bytes in a pipe now. On a terminal this leaves out what the kernel has not moved to the reader yet. */
+    /** Bytes in a pipe now. On a terminal, bytes that the kernel has not moved to the reader are not counted. */
     readableBytes(fd: number): number {
       ioctl(fd, FIONREAD, 'void *', pair);
       return pair[0] ?? 0;
     },
     /**
-     * Whether a read would give something, and whether nothing more ever comes. Exact for both ends of a terminal: the
-     * kernel first moves on what was written to the other end (n_tty_poll).
+     * `readable`: a read would return bytes. `over`: hung up and empty. Exact for both ends of a terminal: the kernel
+     * first moves on what was written to the other end (n_tty_poll).
      */
     readability(fd: number): { readable: boolean; over: boolean } {
       pair.set([fd, POLLIN]);
@@ -52,20 +52,20 @@ function bindDescriptors({ failing, trying, threaded }: Binding) {
       const readable = (happened & POLLIN) !== 0;
       return { readable, over: !readable && (happened & POLLHUP) !== 0 };
     },
-    /** What is on the disk already leaves the page cache. Advice: the kernel may decline. */
-    async forgetPages(fd: number): Promise<void> {
+    /** Evicts synced pages from the page cache. Advice: the kernel may decline. */
+    async evictPages(fd: number): Promise<void> {
       await fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     },
-    /** From a non-blocking descriptor: the count, 0 at the end, undefined when there is nothing yet. */
+    /** From a non-blocking descriptor: the count, 0 at the end, undefined if nothing is there yet. */
     readNow(fd: number, buffer: Buffer): number | undefined {
       const count = readCall(fd, buffer, buffer.length);
       if (typeof count === 'number') return count;
       if (count === 'EAGAIN') return undefined;
-      // The master of a terminal that nobody holds open any more says EIO, after its last byte.
+      // The master of a terminal that no process holds open returns EIO after the last byte.
       if (count === 'EIO') return 0;
       throw new PosixError(count, 'read');
     },
-    /** To a non-blocking descriptor: the count, undefined when it takes nothing now. */
+    /** To a non-blocking descriptor: the count, undefined if it is full. */
     writeNow(fd: number, bytes: Buffer): number | 'closed' | 'no_memory' | undefined {
       const count = writeCall(fd, bytes, bytes.length);
       if (typeof count === 'number') return count;
@@ -83,7 +83,7 @@ function bindEpoll({ failing, trying, whenReadable }: Binding) {
   const wait = trying('int epoll_wait(int epoll, void *events, int count, int timeoutMs)');
   const [ADD, DELETE, MODIFY] = [1, 2, 3];
   const [EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP] = [1, 4, 8, 0x10];
-  // struct epoll_event has no padding on this one architecture.
+  // struct epoll_event is packed on x86-64 only.
   const [size, dataAt] = process.arch === 'x64' ? [12, 4] : [16, 8];
   const event = Buffer.alloc(16);
   const atOnce = 64;
@@ -92,7 +92,7 @@ function bindEpoll({ failing, trying, whenReadable }: Binding) {
   return {
     whenReadable,
     openEpoll: (): number => create(O_CLOEXEC),
-    /** From now on these directions of `fd` are told. */
+    /** Watches these directions of `fd`. */
     epollSet(epoll: number, fd: number, to: { read: boolean; write: boolean; known: boolean }) {
       event.writeUInt32LE((to.read ? EPOLLIN : 0) | (to.write ? EPOLLOUT : 0));
       event.writeInt32LE(fd, dataAt);
@@ -101,17 +101,17 @@ function bindEpoll({ failing, trying, whenReadable }: Binding) {
     epollRemove(epoll: number, fd: number): void {
       control(epoll, DELETE, fd, event);
     },
-    /** What can be done now, without waiting. Some of it is told only by the next call when there is much. */
+    /** Reports up to 64 ready descriptors, without waiting. */
     epollWait(
       epoll: number,
-      told: (fd: number, happened: { read: boolean; write: boolean; hangUp: boolean }) => void,
+      onReady: (fd: number, happened: { read: boolean; write: boolean; hangUp: boolean }) => void,
     ): void {
       const count = wait(epoll, events, atOnce, 0);
       if (typeof count === 'string') throw new PosixError(count, 'epoll_wait');
       for (let at = 0; at < count * size; at += size) {
         const happened = events.readUInt32LE(at);
         const hangUp = (happened & (EPOLLHUP | EPOLLERR)) !== 0;
-        told(events.readInt32LE(at + dataAt), {
+        onReady(events.readInt32LE(at + dataAt), {
           read: hangUp || (happened & EPOLLIN) !== 0,
           write: hangUp || (happened & EPOLLOUT) !== 0,
           hangUp,
@@ -127,20 +127,17 @@ function bindLocks({ failing, trying }: Binding) {
   const [LOCK_EX, LOCK_NB, LOCK_UN] = [2, 4, 8];
 
   return {
-    /** False when another open file holds the lock. */
+    /** False if another open file holds the lock. */
     tryLock(fd: number): boolean {
       const result = flock(fd, LOCK_EX | LOCK_NB);
       if (typeof result === 'string' && result !== 'EAGAIN') throw new PosixError(result, 'flock');
       return result === 0;
     },
-    /**
-     * Stops the whole event loop until it has the lock: only for a program that has nothing else to do. Not in a thread
-     * of libuv's pool, because `process.exit` waits for those.
-     */
+    /** Blocks the event loop until it has the lock. Not in libuv's pool, because `process.exit` waits for its threads. */
     lock(fd: number): void {
       failingFlock(fd, LOCK_EX);
     },
-    /** For every descriptor of that open file, those of other processes included. */
+    /** Releases it for every descriptor of that open file, also in other processes. */
     unlock(fd: number): void {
       failingFlock(fd, LOCK_UN);
     },
@@ -163,7 +160,7 @@ function bindTerminals({ failing, plain }: Binding) {
   const nameBuffer = Buffer.alloc(128);
 
   return {
-    /** A new terminal: its non-blocking master, and the name of its device. */
+    /** Opens a pseudoterminal: its non-blocking master and the name of its device. */
     openTerminal(): { master: number; name: string } {
       const master = openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
       try {
@@ -180,12 +177,12 @@ function bindTerminals({ failing, plain }: Binding) {
     setTerminalSize(fd: number, cols: number, rows: number): void {
       ioctl(fd, TIOCSWINSZ, 'void *', new Uint16Array([rows, cols, 0, 0]));
     },
-    /** The group that has the terminal, asked of its master; undefined when there is none. */
+    /** Foreground process group of the terminal, by its master; undefined if there is none. */
     foregroundGroup(fd: number): number | undefined {
       ioctl(fd, TIOCGPGRP, 'void *', group);
       return group[0] || undefined;
     },
-    /** Whether it echoes and gives whole lines now, and the character that means "end of file" now. */
+    /** Whether it echoes, whether it is in canonical mode, and its end-of-file character. */
     terminalMode(fd: number): { echoes: boolean; lines: boolean; endOfFile: number } {
       tcgetattr(fd, termios);
       const flags = termios.readUInt32LE(localFlagsAt);
@@ -218,11 +215,11 @@ function bindChildren({ failing, trying }: Binding) {
       clockGettime(CLOCK_BOOTTIME, time);
       return Number(time[0]) * 100 + Math.floor(Number(time[1]) / 1e7);
     },
-    /** Reaps a child that has ended and returns its wait status; undefined while it runs. ECHILD: not ours. */
+    /** Reaps a child that has ended and returns its wait status; undefined while it runs. ECHILD: not our child. */
     wait(pid: number): number | undefined {
       return waitpid(pid, status, WNOHANG) === 0 ? undefined : status[0];
     },
-    /** The pid of some child that has ended and is not reaped yet. It stays so. */
+    /** The pid of some zombie child, without reaping it. */
     peekEnded(): number | undefined {
       siginfo.fill(0);
       const result = waitid(P_ALL, 0, siginfo, WEXITED | WNOHANG | WNOWAIT);
@@ -230,20 +227,20 @@ function bindChildren({ failing, trying }: Binding) {
       if (typeof result === 'string') throw new PosixError(result, 'waitid');
       return siginfo[pidWord] || undefined;
     },
-    /** Orphans among the descendants become children of this process. */
+    /** Orphaned descendants are reparented to this process. */
     setSubreaper(on: boolean): void {
       prctl(PR_SET_CHILD_SUBREAPER, 'unsigned long', on ? 1 : 0);
     },
   };
 }
 
-/** Processes by a descriptor, which means this one and never another that is given its number later. */
+/** Calls on processes by pidfd, which always means the same process, even after its pid is reused. */
 function bindProcesses({ failing, trying, plain }: Binding) {
   const exit = plain('void _exit(int status)');
   const syscall = failing('long syscall(long number, ...)');
   const prctl = trying('int prctl(int option, ...)');
   const ppoll = failing('int ppoll(void *fds, unsigned long count, void *time, void *signals)');
-  // The same numbers on every architecture in the list above; glibc has names for them only from 2.36 on.
+  // The numbers are the same on every architecture above; glibc has wrappers only from 2.36 on.
   const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN, SYS_PIDFD_GETFD] = [424, 434, 438];
   const PR_SET_PTRACER = 0x59616d61;
   const [POLLIN, POLLPRI, POLLERR] = [1, 2, 8];
@@ -265,10 +262,7 @@ function bindProcesses({ failing, trying, plain }: Binding) {
     signalProcess(pidfd: number, signal: number): void {
       syscall(SYS_PIDFD_SEND_SIGNAL, 'long', pidfd, 'long', signal, 'void *', null, 'long', 0);
     },
-    /**
-     * Stands still until a process has ended, for so many microseconds at most, and lets others run: that process, on a
-     * machine whose processors are all in use.
-     */
+    /** Blocks until a process has ended, for at most `us` microseconds, so that it can run on a busy machine. */
     awaitEnd(pid: number, us: number): void {
       withProcess(pid, (pidfd) => {
         [polled[0], polled[1]] = [pidfd, POLLIN];
@@ -276,22 +270,22 @@ function bindProcesses({ failing, trying, plain }: Binding) {
         ppoll(polled, 1, time, null);
       });
     },
-    /** Of a descriptor on the kernel's table of mounts: whether it has changed since this was last asked. */
+    /** For a descriptor of /proc/self/mountinfo: whether it has changed since the last call. */
     hasNews(fd: number): boolean {
       [polled[0], polled[1]] = [fd, POLLPRI];
       [time[0], time[1]] = [0n, 0n];
       ppoll(polled, 1, time, null);
       return ((polled[1] >> 16) & POLLERR) !== 0;
     },
-    /** Ends this program now. `process.exit` first waits for every thread of libuv's pool, also for one that hangs. */
+    /** Exits now. `process.exit` would wait for every thread of libuv's pool, even for one that hangs. */
     exit(code: number): void {
       exit(code);
     },
-    /** Lets one program take descriptors of this one where only ancestors may (the security module Yama). */
+    /** Lets a process take our descriptors where only ancestors may (the security module Yama). */
     allowTaking(pid: number): void {
       prctl(PR_SET_PTRACER, 'unsigned long', pid);
     },
-    /** A copy of a descriptor of another program of the same user; EPERM or ENOSYS where that is not allowed. */
+    /** Duplicates a descriptor of another process of the same user; EPERM or ENOSYS where that is not allowed. */
     takeDescriptor: (pid: number, fd: number): number =>
       withProcess(pid, (pidfd) => syscall(SYS_PIDFD_GETFD, 'long', pidfd, 'long', fd, 'long', 0)),
   };
@@ -326,7 +320,7 @@ function load(): { readonly posix: Posix } | { readonly problem: string } {
   }
 }
 
-/** Undefined where koffi or a function is missing; `posixProblem` then says why. */
+/** Undefined if koffi or a function is missing; `posixProblem` then has the reason. */
 export function loadPosix(): Posix | undefined {
   loaded ??= load();
   return 'posix' in loaded ? loaded.posix : undefined;

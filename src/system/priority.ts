@@ -1,5 +1,5 @@
-// A keeper or server goes before what it has started. On a machine whose processors are all in use, whoever asks it would
-// otherwise wait behind everybody's programs, also behind those of another owner.
+// Raises the priority of a keeper or server above that of what it starts. Otherwise, on a busy machine, its callers would
+// wait behind the programs of all owners.
 
 import { readdirSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
@@ -13,7 +13,7 @@ const USUAL = 0;
 
 /**
  * For all threads that exist; later ones, and all programs that are started, begin at the usual priority. Nothing changes
- * where that is not permitted, or where somebody has chosen another priority for this program. False then. `batch`: it does
+ * where that is not permitted, or where this program was given another priority. False then. `batch`: it does
  * not interrupt running programs when it is woken. A keeper that did would read a flood in tiny pieces.
  */
 export function goAhead({ batch = false }: { readonly batch?: boolean } = {}): boolean {

@@ -1,4 +1,4 @@
-// Folders that are ours alone, or not used at all, and the sockets in them.
+// Private folders (our own, mode 0700) and the paths of the sockets in them.
 
 import { createHash } from 'node:crypto';
 import {
@@ -15,14 +15,14 @@ import { dirname, join } from 'node:path';
 import { errnoOf } from '../base/disk.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 
-/** sun_path holds 108 bytes on Linux and 104 on macOS, the ending NUL included. */
+/** sun_path holds 108 bytes on Linux and 104 on macOS, with the final NUL. */
 export const MAX_SOCKET_PATH_BYTES = 100;
-/** The server's, in its home. */
+/** Name of the server's socket in its home. */
 export const SERVER_SOCKET = 'server.sock';
 
 /**
- * Where a home has the socket of this name. A path that is too long for a socket would be cut by the kernel and lie
- * anywhere: such a home has its sockets in a private folder elsewhere, under names made from the home's path.
+ * Path of the socket of this name in a home. The kernel would truncate a path that is too long for a socket. Such a home
+ * has its sockets in a private folder under the temporary directory, with names derived from the home's path.
  */
 export function socketIn(folder: string, name: string): string {
   const beside = join(folder, name);
@@ -38,7 +38,7 @@ export function ensurePrivate(folder: string): void {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     if (errnoOf(error) !== 'EEXIST') {
-      // Node says ENOENT where the file system is read-only.
+      // Node reports ENOENT on a read-only file system.
       const reason =
         whyNotWritable(folder) ?? (error instanceof Error ? error.message : String(error));
       throw new HoldfastError(
@@ -53,7 +53,7 @@ export function ensurePrivate(folder: string): void {
     throw new HoldfastError('home_unsafe', `The state directory ${folder} ${problem}.`, { folder });
 }
 
-/** Why nothing can be made in a folder, which may not be there yet; undefined when nothing is known against it. */
+/** Why no file can be created in a folder, which may not exist yet; undefined if no reason is found. */
 export function whyNotWritable(folder: string): string | undefined {
   let there = folder;
   while (!existsSync(there)) there = dirname(there);

@@ -1,5 +1,5 @@
-// The kernel's table of processes, as /proc shows it at one moment. Everything read here may be out of date by the time
-// it is looked at: descendants.ts says what may be concluded from it.
+// Reads the kernel's process table from /proc. Every answer may be out of date when it is used; descendants.ts says what
+// may be concluded from it.
 
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -12,13 +12,12 @@ export interface ProcessEntry {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
-  /** Its controlling terminal, as a device number; 0 for none. */
+  /** Device number of its controlling terminal; 0 for none. */
   readonly terminal: number;
-  /** The group that has that terminal now. */
+  /** Foreground process group of that terminal. */
   readonly foreground: number;
-  /** Forked and not another program yet: it looks like its parent. */
+  /** Forked without exec yet: it still looks like its parent. */
   readonly isFork: boolean;
-  /** Not a process of anybody: it lives in the kernel. */
   readonly isKernelThread: boolean;
   /** It has begun to exit: its memory is gone, or goes next. */
   readonly isExiting: boolean;
@@ -27,36 +26,36 @@ export interface ProcessEntry {
    * after the memory was released in an exit.
    */
   readonly environmentBytes: number | undefined;
-  /** Hundredths of a second since boot. Not an identity: many processes can begin within one. */
+  /** Start time in hundredths of a second since boot. Not an identity: many processes can start in one tick. */
   readonly startTicks: number;
 }
 
-/** A variable that a family of processes carries in its environment. */
+/** An environment variable that descendants inherit. */
 export interface Marker {
   readonly name: string;
   readonly value: string;
 }
 
 /**
- * The table as its readers see it. What is gone, or not ours to read, is undefined or empty. A read that fails for want
- * of a descriptor or of memory throws: it says nothing about the process.
+ * The process table. A process that has ended, or that we may not read, is undefined or empty. A read that fails for lack
+ * of a descriptor or of memory throws, because it says nothing about the process.
  */
 export interface ProcessTable {
-  /** The number of this process. */
+  /** Pid of this process. */
   readonly self: number;
   allPids(): number[];
   readEntry(pid: number): ProcessEntry | undefined;
-  /** Children by every thread. One can be missed while a sibling of it ends (proc(5), /proc/pid/task/tid/children). */
+  /** Children of all threads. One can be missed while its sibling ends (proc(5), /proc/pid/task/tid/children). */
   childrenOf(pid: number): number[];
   /**
-   * The children of this process that came after the last one that `isSeen` knows, adopted ones included, as far as its
-   * main thread has them: it starts them all, and the kernel gives orphans to the first living thread of a subreaper.
-   * The kernel appends to this list, and only our own reaping takes from it, so none is missed.
+   * Children of our main thread that were added after the last one that `isSeen` accepts, adopted orphans included. The
+   * main thread has them all: it starts children, and the kernel reparents orphans to the first living thread of a
+   * subreaper. The kernel appends to this list and only our reaping removes from it, so none is missed.
    */
   newChildren(isSeen: (pid: number) => boolean): number[];
-  /** Every value that the variable has in the environment of a process; "unknown" in the moment of exec. */
+  /** All values of the variable in the environment of a process; "unknown" during exec. */
   markersOf(pid: number, name: string): readonly string[] | 'unknown';
-  /** For people: its arguments, or its name when it has none. */
+  /** For people: its arguments, or its name if it has none. */
   commandOf(pid: number): string;
 }
 
@@ -64,18 +63,18 @@ export interface ProcessTable {
 const PF_EXITING = 0x00000004;
 const PF_FORKNOEXEC = 0x00000040;
 const PF_KTHREAD = 0x00200000;
-// About 1 ms, in which an undisturbed exec is over.
+// About 1 ms: longer than an undisturbed exec.
 const maxBlankLooks = 50;
 /** A shorter file of /proc is read in one call, and so at one moment. */
 const ONE_READ_BYTES = 16_384;
 
-/** Grows to the largest file that was read, and is used again: nothing read is kept. */
+/** Reused by every read; grows to the largest file. */
 let buffer = Buffer.allocUnsafeSlow(ONE_READ_BYTES);
 
 function readAll(fd: number): Buffer {
   let length = 0;
   for (;;) {
-    // A file of /proc gives at most a page or so per read, however much room there is.
+    // One read of a /proc file returns about one page, however large the buffer is.
     const count = systemDisk.readSync(fd, buffer.subarray(length), length);
     if (count === 0) return buffer.subarray(0, length);
     length += count;
@@ -83,7 +82,7 @@ function readAll(fd: number): Buffer {
   }
 }
 
-/** The bytes are good until the next call. */
+/** The returned bytes are valid until the next call. */
 function read(path: string): Buffer | undefined {
   let fd: number | undefined;
   try {
@@ -91,14 +90,14 @@ function read(path: string): Buffer | undefined {
     return readAll(fd);
   } catch (error) {
     if (isShortage(error)) throw error;
-    // Gone, or not ours to read.
+    // The process has ended, or we may not read it.
     return undefined;
   } finally {
     if (fd !== undefined) closeSync(fd);
   }
 }
 
-/** Whether a call failed for want of descriptors or memory. */
+/** Whether a call failed for lack of descriptors or memory. */
 export function isShortage(error: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'ENOMEM'].includes(errnoOf(error) ?? '');
 }
@@ -106,7 +105,7 @@ export function isShortage(error: unknown): boolean {
 export function readEntry(pid: number): ProcessEntry | undefined {
   const text = read(`/proc/${pid}/stat`)?.toString('latin1');
   if (text === undefined) return undefined;
-  // The second field is the name in parentheses, and a name may contain both blanks and parentheses.
+  // The second field is the name in parentheses; the name itself may contain blanks and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return {
     pid,
@@ -125,7 +124,7 @@ export function readEntry(pid: number): ProcessEntry | undefined {
   };
 }
 
-/** Not a zombie, and not gone. */
+/** Neither ended nor a zombie. */
 export function isAlive(entry: ProcessEntry | undefined): entry is ProcessEntry {
   return entry !== undefined && entry.state !== 'Z' && entry.state !== 'X';
 }
@@ -150,11 +149,11 @@ export function childrenOf(pid: number): number[] {
 function childrenOfThread(pid: number, thread: string): number[] {
   const listed = read(`/proc/${pid}/task/${thread}/children`);
   if (listed) return listed.toString('latin1').split(' ').map(Number).filter(Boolean);
-  // Gone, or a kernel without the list (CONFIG_PROC_CHILDREN): then everybody is asked for their parent.
+  // The process has ended, or the kernel lacks CONFIG_PROC_CHILDREN: then compare the parent of every process.
   return readEntry(pid) ? allPids().filter((other) => readEntry(other)?.parent === pid) : [];
 }
 
-/** Held open: a keeper without a free descriptor can still read it. */
+/** Kept open, so that a keeper without a free descriptor can still read it. */
 let ownList: number | undefined;
 
 function newChildren(isSeen: (pid: number) => boolean): number[] {
@@ -162,7 +161,7 @@ function newChildren(isSeen: (pid: number) => boolean): number[] {
   if (!list)
     return childrenOfThread(process.pid, String(process.pid)).filter((pid) => !isSeen(pid));
   const found: number[] = [];
-  // Each number is followed by a blank. From the end, so that what was seen before costs nothing here.
+  // Each number is followed by a blank. Parsed from the end, so that children seen before cost nothing.
   let [pid, place] = [0, 1];
   for (let at = list.length - 2; at >= -1; at -= 1) {
     const digit = (list[at] ?? BLANK) - ZERO;
@@ -199,22 +198,21 @@ function readIfPossible(path: string): Buffer | undefined {
 }
 
 export function commandOf(pid: number): string {
-  // A name for people is not worth an error.
   return argumentsOf(pid).join(' ').trim() || nameOf(pid);
 }
 
-/** What it was called with, its own name first; empty when it is gone or a thread of the kernel. */
+/** Its argv; empty if it has ended or is a kernel thread. */
 export function argumentsOf(pid: number): string[] {
   const text = readIfPossible(`/proc/${pid}/cmdline`)?.toString() ?? '';
   return text === '' ? [] : text.replace(/\0$/, '').split('\0');
 }
 
-/** The first 15 bytes of the name of its program's file. */
+/** The first 15 bytes of its program's file name. */
 export function nameOf(pid: number): string {
   return readIfPossible(`/proc/${pid}/comm`)?.toString().trim() ?? '';
 }
 
-/** Where its standard input comes from; undefined when that may not be read. */
+/** The file behind its standard input; undefined if we may not read that. */
 export function inputOf(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/fd/0`);
@@ -224,8 +222,8 @@ export function inputOf(pid: number): string | undefined {
 }
 
 /**
- * None, also when its environment may not be read. "unknown": it is in the moment of exec, as a child still is when
- * posix_spawn or vfork has returned to its parent; on a busy machine that lasts until it is given a processor.
+ * Empty also if we may not read its environment. "unknown" during exec: posix_spawn and vfork return before the child's
+ * exec is complete; on a busy machine that lasts until the child is scheduled.
  *
  * An exec between `open` and `read`, or between two reads, ends the file early without an error: the old memory is gone.
  * A program may exec again and again. So an empty or long environment is believed only with the size that the kernel gives.
@@ -265,7 +263,7 @@ export const systemTable: ProcessTable = {
   commandOf,
 };
 
-/** Hundredths of a second since boot, on the clock of `startTicks`. */
+/** Now, on the clock of `startTicks`. */
 export function nowTicks(): number {
   return Math.floor(uptime() * 100);
 }

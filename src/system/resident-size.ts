@@ -1,6 +1,6 @@
 // The memory that this program occupies.
 
-/** In bytes. Without a free descriptor /proc cannot be asked: then the most that it has ever been. */
+/** In bytes. Without a free descriptor /proc cannot be read; then the peak. */
 export function residentBytes(): number {
   try {
     return process.memoryUsage.rss();

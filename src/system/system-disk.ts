@@ -1,13 +1,12 @@
-// The disk of a host: the system's, with what only system calls can do.
+// The disk of a host: Node's file functions plus system calls that Node lacks.
 
 import { systemDisk, type Disk } from '../base/disk.ts';
 import { loadPosix } from './posix.ts';
 import { diskBeforeReserve } from './descriptor-reserve.ts';
 
-/** Where system calls can be made, memory lets go of what is put away. */
 export function hostDisk(): Disk {
   const posix = loadPosix();
   if (!posix) return systemDisk;
-  const disk = { ...systemDisk, forgetPages: (fd: number) => posix.forgetPages(fd) };
+  const disk = { ...systemDisk, evictPages: (fd: number) => posix.evictPages(fd) };
   return diskBeforeReserve(disk, posix);
 }

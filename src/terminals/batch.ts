@@ -1,6 +1,7 @@
 // A batch: steps for one terminal, checked whole before the first is done. Each wait counts only what the screen shows
 // behind the input before it.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { HoldfastError, toErrorShape, type ErrorShape } from '../protocol/errors.ts';
 import type { ScreenCondition } from '../protocol/screen-condition.ts';
 import { checkKeys } from '../screen/view/keys.ts';
@@ -45,7 +46,7 @@ export interface BatchResult {
 
 export interface BatchOptions {
   readonly keepGoing: boolean;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
 }
 
 const DEFAULT_RUN_MS = 30_000;
@@ -182,7 +183,7 @@ async function perform(
   session: TerminalSession,
   step: BatchStep,
   baseline: number,
-  signal: AbortSignal | undefined,
+  signal: CancelSignal | undefined,
 ): Promise<Done> {
   try {
     switch (step.kind) {
@@ -206,7 +207,7 @@ async function perform(
 async function performRun(
   session: TerminalSession,
   { command, noWait, timeoutMs }: Extract<BatchStep, { kind: 'run' }>,
-  signal: AbortSignal | undefined,
+  signal: CancelSignal | undefined,
 ): Promise<Done> {
   const result = await session.run({ command, wait: !noWait, timeoutMs }, signal);
   const { seq, completed, timedOut, exitCode } = result;
@@ -229,7 +230,7 @@ async function performWait(
   session: TerminalSession,
   { condition, timeoutMs }: Extract<BatchStep, { kind: 'wait' }>,
   waitBaseline: number,
-  signal: AbortSignal | undefined,
+  signal: CancelSignal | undefined,
 ): Promise<Done> {
   const waited = await session.wait(condition, {
     afterSeq: waitBaseline,

@@ -1,6 +1,7 @@
 // A terminal as callers see it: opened, typed into, run in, looked at, recorded, closed. The native HTTP operations, MCP and
 // the embedded SDK all call this; each of them adds only its own wire.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { TerminalApi, TerminalRun } from '../client/terminal-api.ts';
 import { HoldfastError } from '../protocol/errors.ts';
@@ -31,7 +32,7 @@ interface Owners {
 
 export interface InProcessTerminals extends TerminalApi {
   /** Waits for the end of a run that was started before. */
-  waitForRun(params: Params<'runWait'>, signal?: AbortSignal): Promise<TerminalRun>;
+  waitForRun(params: Params<'runWait'>, signal?: CancelSignal): Promise<TerminalRun>;
   screenshot(...params: Parameters<TerminalApi['screenshot']>): Promise<Painted>;
   recording(
     id: string,

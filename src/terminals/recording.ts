@@ -1,5 +1,6 @@
 // A terminal's journal as a recording: a text that players read, or moving pictures.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { TerminalSize } from '../protocol/process.ts';
 import { agentTtyEvents } from './agent-tty-events.ts';
@@ -29,7 +30,7 @@ export interface RecordingRequest {
   readonly theme?: string;
   readonly scale?: number;
   readonly onProgress?: (done: number) => void;
-  readonly signal?: AbortSignal;
+  readonly signal?: CancelSignal;
 }
 
 export interface RecordingFile {

@@ -1,6 +1,7 @@
 // A terminal as whoever drives it sees it: what is typed into it, what its screen shows, what can be waited for. The
 // process and its journal are the host's; the screen is a view that is opened when somebody looks.
 
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { pause } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
@@ -99,7 +100,7 @@ export class TerminalSession {
     return this.write({ data, as: 'keys', keys: [...keys], writeId });
   }
 
-  run(params: Omit<Params<'run'>, 'id'>, signal?: AbortSignal): Promise<RunResult> {
+  run(params: Omit<Params<'run'>, 'id'>, signal?: CancelSignal): Promise<RunResult> {
     return this.host.run(this.owner, { id: this.id, ...params }, signal);
   }
 

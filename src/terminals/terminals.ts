@@ -2,8 +2,10 @@
 // Nothing in them would be lost: a view is made anew from the journal.
 
 import { rm } from 'node:fs/promises';
+import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
 import { FairTurns } from '../base/fair-turns.ts';
+import { abortedError } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import { listAll } from '../protocol/list-all.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
@@ -52,7 +54,7 @@ export class Terminals {
         `${RECORDING_TURNS.mostWaiting} recordings of this owner wait already, which is the limit.`,
         { retryAfterMs: 1000 },
       ),
-    givenUp: () => new HoldfastError('aborted', 'The caller stopped waiting.'),
+    givenUp: abortedError,
   });
   private made: Promise<Screens> | undefined;
   private painter: Promise<Pictures> | undefined;
@@ -171,7 +173,7 @@ export class Terminals {
   /** Takes a view of a terminal in its owner's turn, and has something made of it outside of this thread. */
   async look<T>(
     session: TerminalSession,
-    { signal, ...options }: SnapshotOptions & { readonly signal?: AbortSignal | undefined },
+    { signal, ...options }: SnapshotOptions & { readonly signal?: CancelSignal | undefined },
     make: (view: View, pictures: Pictures) => Promise<T>,
   ): Promise<T> {
     const pictures = await this.pictures();
@@ -191,7 +193,7 @@ export class Terminals {
   /** Recordings are read and packed for long: a few at once, owners in turn. */
   recordingTurn<T>(
     owner: Owner,
-    signal: AbortSignal | undefined,
+    signal: CancelSignal | undefined,
     act: () => Promise<T>,
   ): Promise<T> {
     return this.recordings.run(owner, act, signal);

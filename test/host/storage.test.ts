@@ -147,7 +147,7 @@ it('[J24] what a process has printed leaves memory when it has ended, file by fi
   });
   const disk: Disk = {
     ...systemDisk,
-    async forgetPages(fd) {
+    async evictPages(fd) {
       put.push(readlinkSync(`/proc/self/fd/${fd}`));
       if (put.length === 3) three();
     },

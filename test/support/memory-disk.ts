@@ -86,7 +86,7 @@ export class MemoryDisk implements Disk {
     file.bytes = file.bytes.subarray(0, size);
   }
 
-  cut(path: string, size: number): void {
+  truncatePath(path: string, size: number): void {
     const file = this.files.get(path);
     if (file) file.bytes = file.bytes.subarray(0, size);
   }
@@ -99,7 +99,7 @@ export class MemoryDisk implements Disk {
     if (this.failure !== undefined) throw errno(this.failure);
   }
 
-  async forgetPages(): Promise<void> {}
+  async evictPages(): Promise<void> {}
 
   close(fd: number): void {
     if (!this.open.delete(fd)) throw errno('EBADF');

@@ -1,4 +1,4 @@
-// Terminal control sequences in text: taking them out, so that what is left is what a person would have read.
+// Removes terminal control sequences from text.
 
 const ESC = '\x1b';
 const BEL = 0x07;
@@ -6,14 +6,14 @@ const LF = 0x0a;
 const CAN = 0x18;
 const SUB = 0x1a;
 const ESC_CODE = 0x1b;
-/** OSC, DCS, SOS, PM and APC: each carries a string up to BEL or ST. */
+/** OSC, DCS, SOS, PM and APC carry a string that ends with BEL or ST. */
 const STRING_OPENERS = ']PX^_';
 
 /**
- * Takes out CSI, OSC and the other escape sequences, in linear time, each line by itself: a string sequence (as a window
- * title) that is not ended in its line loses only its two opening characters, so that no text is hidden. With `more` the
- * text may go on behind its end, and a sequence that is unfinished there is taken out as far as it has come: then the
- * answer for a beginning is always a beginning of the answer for the whole.
+ * Removes CSI, OSC and the other escape sequences, line by line, in linear time. If a string sequence (such as a window
+ * title) does not end in its line, only its two opening characters are removed, so that no text is hidden. With `more`
+ * the text may continue, and an unfinished sequence at its end is removed: the result for a prefix of a text is then a
+ * prefix of the result for the whole text.
  */
 export function stripAnsi(text: string, more = false): string {
   let escape = text.indexOf(ESC);
@@ -28,7 +28,7 @@ export function stripAnsi(text: string, more = false): string {
   return plain + text.slice(at);
 }
 
-/** Behind the control sequence whose ESC stands at `escape`. */
+/** Index after the control sequence that begins at `escape`. */
 export function sequenceEnd(text: string, escape: number, more: boolean): number {
   const second = text.charAt(escape + 1);
   if (second === '[') return parametersEnd(text, escape + 2, 0x40);
@@ -36,7 +36,7 @@ export function sequenceEnd(text: string, escape: number, more: boolean): number
   return parametersEnd(text, escape + 1, 0x30);
 }
 
-/** Parameters (only where a final byte is at least 0x40), intermediates, one final byte; ends early at anything else. */
+/** Parameters (only if the final byte is 0x40 or more), intermediates, one final byte; stops at any other byte. */
 function parametersEnd(text: string, from: number, firstFinal: number): number {
   let at = from;
   let code = text.charCodeAt(at);
@@ -49,7 +49,7 @@ function stringEnd(text: string, from: number, more: boolean): number {
   for (let at = from; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === BEL || code === CAN || code === SUB) return at + 1;
-    // Any other sequence ends the string as well, and is then taken by itself.
+    // Another sequence ends the string too; the caller then removes that one.
     if (code === ESC_CODE) return text.charAt(at + 1) === '\\' ? at + 2 : at;
     if (code === LF) return from;
   }

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
-import { quickBase64 } from '../../system/posix-library.ts';
-import { type EncodeBase64, base64Length, encodeBase64, encodeBy } from './base64.ts';
+import { fastBase64 } from '../../system/posix-library.ts';
+import { type EncodeBase64, base64Length, encodeBase64, useFastBase64 } from './base64.ts';
 
 const byNode: EncodeBase64 = (bytes, into) => void into.write(bytes.toString('base64'));
 
 afterEach(() => {
-  encodeBy(byNode);
+  useFastBase64(byNode);
 });
 
-/** Of many sizes and from several places: those that come out otherwise than by Node, or with something written behind. */
+/** Sizes whose encoding differs from Node's, or that write beyond their end. */
 function wrongSizes(): number[] {
   const wrong: number[] = [];
   const bytes = randomBytes(70_000);
@@ -26,29 +26,29 @@ function wrongSizes(): number[] {
   return wrong;
 }
 
-describe('base64 in its place', () => {
-  it('[CX29] is what Node makes of it', () => {
+describe('base64 into a buffer', () => {
+  it("[CX29] it equals Node's encoding", () => {
     expect(wrongSizes()).toEqual([]);
   });
 
-  it('[CX29] is the same without a string in between', (context) => {
-    const quick = quickBase64();
-    if (!quick) return context.skip('this Node does not show its base64');
-    expect(encodeBy(quick)).toBe(true);
+  it('[CX29] the native encoder gives the same', (context) => {
+    const fast = fastBase64();
+    if (!fast) return context.skip('this Node does not show its base64');
+    expect(useFastBase64(fast)).toBe(true);
     expect(wrongSizes()).toEqual([]);
   });
 
-  it('[CX29] is never taken from a library that gives another, or writes further than it may', () => {
+  it('[CX29] an encoder with other results, or that writes beyond its end, is refused', () => {
     const urlSafe: EncodeBase64 = (bytes, into) => void into.write(bytes.toString('base64url'));
     const longer: EncodeBase64 = (bytes, into) => {
       byNode(bytes, into);
       into[base64Length(bytes.length)] = 0;
     };
-    expect([encodeBy(urlSafe), encodeBy(longer)]).toEqual([false, false]);
+    expect([useFastBase64(urlSafe), useFastBase64(longer)]).toEqual([false, false]);
     expect(wrongSizes()).toEqual([]);
   });
 
-  it('[CX29] has room, or is not written', () => {
+  it('[CX29] a buffer that is too small stays unwritten', () => {
     const into = Buffer.alloc(7, '!');
     expect(() => encodeBase64(Buffer.from('four'), into)).toThrowError('8 bytes');
     expect(into.toString()).toBe('!!!!!!!');

@@ -1,4 +1,4 @@
-// A small stock of large buffers that are handed out and given back, so that a thousand quiet journals hold none.
+// A pool of large buffers, so that a thousand idle journals hold none.
 
 export class BufferPool {
   readonly size: number;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { builtFile } from './built-file.ts';
 
-test('[S14] from the sources a worker is found in the build, from the build beside its user', () => {
+test('[S14] a worker is found in dist, from a source file and from a built file', () => {
   const find = (from: string): string => builtFile(from, './search-worker.js').href;
   expect(find('file:///a/src/journal/matcher.ts')).toBe('file:///a/dist/journal/search-worker.js');
   expect(find('file:///usr/src/a%20b/src/journal/matcher.ts')).toBe(

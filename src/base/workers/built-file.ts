@@ -1,5 +1,5 @@
-// Where a compiled file lies. A worker needs JavaScript: seen from src (as in the tests) it is the one the build put
-// under dist at the same place, seen from dist it is simply the neighbour.
+// Finds the compiled file of a worker. From src (as in tests) it is the file at the same place under dist; from dist it is
+// the neighbour.
 
 /** `relative` names the compiled file ("./search-worker.js") as seen from the calling module. */
 export function builtFile(importMetaUrl: string, relative: string): URL {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { threadId, threadTimeNs } from './thread-time.ts';
 
-test('[S11] a thread is charged for its work', () => {
+test('[S11] a working thread uses processor time', () => {
   const thread = threadId();
   const before = threadTimeNs(thread) ?? 0n;
   expect(before).toBeGreaterThan(0n);

@@ -1,8 +1,8 @@
-// The processor time of a thread: how long it has really worked, whatever else the machine was busy with meanwhile.
+// The processor time of a thread.
 
 import { readFileSync, readlinkSync } from 'node:fs';
 
-/** The kernel's number for the calling thread; 0 where the kernel does not tell. */
+/** Kernel id of the calling thread; 0 where /proc does not show it. */
 export function threadId(): number {
   try {
     // "<process>/task/<thread>"
@@ -12,7 +12,7 @@ export function threadId(): number {
   }
 }
 
-/** Nanoseconds that a thread of this program has run; undefined when the thread is gone or the kernel does not tell. */
+/** Nanoseconds that a thread of this program has run; undefined if it has ended or /proc does not show it. */
 export function threadTimeNs(thread: number): bigint | undefined {
   try {
     const [time] = readFileSync(`/proc/self/task/${thread}/schedstat`, 'latin1').split(' ', 1);

@@ -1,7 +1,8 @@
-// Jobs for one timed thread, done one after the other, owners in turn. A job that takes too long or fails costs the thread
-// and is refused by itself; the next one finds a new thread. A thread without work leaves after a while.
+// A fair queue of jobs for one worker thread. If a job takes too long or fails, the thread is terminated and only that job
+// is rejected; the next job gets a new thread. An idle thread is terminated after a while.
 
 import type { TransferListItem } from 'node:worker_threads';
+import type { CancelSignal } from '../cancel-signal.ts';
 import type { Clock } from '../clock.ts';
 import { FairQueue } from '../fair-queue.ts';
 import { TimedThread } from './timed-thread.ts';
@@ -15,21 +16,21 @@ export interface TimedQueueOptions<Job> {
   /** Processor time for one job. */
   readonly budgetMs: number;
   readonly idleMs: number;
-  /** Of the thread, as `nice` counts; 0 is the program's own. */
+  /** Nice value of the thread; 0 is the program's own. */
   readonly priority?: number;
-  /** What is sent to the thread when the job's turn has come. */
+  /** Makes the message for the thread when the job begins. */
   readonly prepare?: (job: Job) => { readonly job: Job; readonly transfer: TransferListItem[] };
-  /** Jobs of one owner that may be too heavy within ten seconds; for so long the owner's next `bounded` ones are refused. */
+  /** After this many too heavy jobs within ten seconds, `bounded` jobs of the owner are refused. */
   readonly heavyPerOwner?: number;
-  /** Told of an owner whose job was too heavy, before the job is refused; also of a job that its caller gave up. */
+  /** Called with the owner of a too heavy job before the job is rejected, also if its caller has aborted. */
   readonly tooHeavy?: (owner: string) => void;
 }
 
 export interface AskOptions {
-  /** Owners are served in turn, by the time that their jobs take. */
+  /** Owners are served fairly by the time that their jobs take. */
   readonly owner?: string;
   readonly transfer?: readonly TransferListItem[];
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
   readonly bounded?: boolean;
 }
 
@@ -43,13 +44,13 @@ export class JobTooHeavy extends Error {
   }
 }
 
-/** Too many jobs of this owner were too heavy lately. */
+/** Too many recent jobs of this owner were too heavy. */
 export class OwnerTooHeavy extends Error {}
 
-/** Taken out of the queue before its turn came. */
+/** Removed from the queue before it began. */
 export class JobTakenBack extends Error {}
 
-/** The caller gave up. A job that has begun goes on; nobody hears of it. */
+/** The caller aborted. A job that has begun continues; its answer is dropped. */
 export class JobAbandoned extends Error {}
 
 const HEAVY_PERIOD_US = 10_000_000;
@@ -71,7 +72,7 @@ export class TimedQueue<Job, Answer> {
   private cancelIdle: (() => void) | undefined;
   private closed = false;
   private readonly ending = new Set<Promise<unknown>>();
-  /** When jobs of an owner were too heavy, the oldest first. */
+  /** Times of too heavy jobs by owner, oldest first. */
   private readonly heavy = new Map<string, number[]>();
 
   constructor(options: TimedQueueOptions<Job>) {
@@ -106,18 +107,18 @@ export class TimedQueue<Job, Answer> {
         this.queue.delete(owner, task);
         task.reject(new JobAbandoned());
       };
-      signal?.addEventListener('abort', abort, { once: true });
+      signal?.addEventListener('abort', abort);
       this.queue.push(owner, task);
       this.next();
     });
   }
 
-  /** Refuses what waits of this owner with JobTakenBack. */
+  /** Rejects this owner's waiting jobs with JobTakenBack. */
   takeBack(owner: string): void {
     for (const task of this.queue.clear(owner)) task.reject(new JobTakenBack());
   }
 
-  /** Resolves when every thread is gone; what is not done by then is refused. */
+  /** Rejects unfinished jobs and resolves when every thread has ended. */
   async close(): Promise<void> {
     this.closed = true;
     const tasks = [...(this.current === undefined ? [] : [this.current]), ...this.queue.clear()];
@@ -150,7 +151,7 @@ export class TimedQueue<Job, Answer> {
       if (heavy && task) {
         this.noteHeavy(task.owner);
         this.options.tooHeavy?.(task.owner);
-        // The next job need not wait until a thread has started.
+        // Start the next thread now, so that the next job does not wait for it.
         this.thread = this.newThread();
       }
       task?.reject(heavy ? new JobTooHeavy(this.options.name, end.kind !== 'slow') : end.error);
@@ -162,7 +163,7 @@ export class TimedQueue<Job, Answer> {
   }
 
   private newThread(): TimedThread<Job, Answer> {
-    return new TimedThread({ ...this.options, tell: (end) => this.ended(end) });
+    return new TimedThread({ ...this.options, onEnd: (end) => this.ended(end) });
   }
 
   private noteHeavy(owner: string): void {
@@ -174,10 +175,10 @@ export class TimedQueue<Job, Answer> {
   private isTooHeavy(owner: string): boolean {
     const { heavyPerOwner = Infinity, clock } = this.options;
     const since = clock.nowUs() - HEAVY_PERIOD_US;
-    const lately = this.heavy.get(owner)?.filter((atUs) => atUs > since) ?? [];
-    if (lately.length > 0) this.heavy.set(owner, lately);
+    const recent = this.heavy.get(owner)?.filter((atUs) => atUs > since) ?? [];
+    if (recent.length > 0) this.heavy.set(owner, recent);
     else this.heavy.delete(owner);
-    return lately.length >= heavyPerOwner;
+    return recent.length >= heavyPerOwner;
   }
 
   private dropThread(): void {

@@ -1,5 +1,5 @@
-// A worker thread that does one job at a time and is ended when a job takes too long. What counts is the time the thread
-// has really worked on it, so that a busy machine condemns nobody.
+// A worker thread that does one job at a time and is terminated when a job takes too long. The limit is on processor time,
+// so that a busy machine fails no job.
 
 import { setPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -12,15 +12,15 @@ export type JobEnd<Answer> =
   | { readonly kind: 'failed'; readonly error: Error; readonly outOfMemory: boolean };
 
 /**
- * Memory both threads see, about what was begun last: [0] number of the job, [1] time on the monotonic clock, [2] time of
- * the thread, [3] its number, [4] how far into the job it is, in the job's own terms, [5] the priority it is to take.
+ * Shared memory about the job begun last: [0] its number, [1] monotonic time at its beginning, [2] processor time of the
+ * thread at its beginning, [3] thread id, [4] progress of the job in its own unit, [5] nice value for the thread.
  */
 type Begun = BigInt64Array<SharedArrayBuffer>;
 const BEGUN_BYTES = 48;
 
-/** A worker that has not even begun after this long never will. */
+/** A worker that has not begun after this long has failed. */
 const START_BUDGET_MS = 30_000;
-/** A thread that hardly runs has this many budgets on the clock: the next one would get no more of a busy machine. */
+/** A starved thread gets this many budgets of wall time: a new thread would get no more of a busy machine. */
 const PATIENCE = 60;
 
 export interface TimedThreadOptions<Answer> {
@@ -29,10 +29,10 @@ export interface TimedThreadOptions<Answer> {
   readonly program: URL;
   /** Heap of the thread. */
   readonly maxHeapMb: number;
-  /** As `nice` counts; 0, the default, is the program's own. */
+  /** Nice value; 0, the default, is the program's own. */
   readonly priority?: number;
-  /** Told how each job ended; after anything but an answer the thread is of no more use. */
-  readonly tell: (end: JobEnd<Answer>) => void;
+  /** Called when a job ends. After anything but an answer the thread cannot be used again. */
+  readonly onEnd: (end: JobEnd<Answer>) => void;
 }
 
 interface Envelope<Job> {
@@ -55,7 +55,7 @@ export class TimedThread<Job, Answer> {
     this.worker = new Worker(options.program, {
       name: options.name,
       workerData: this.begun,
-      // Options of the main program (loaders, inspectors) are not for the worker.
+      // The worker does not get the main program's options (loaders, inspectors).
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: options.maxHeapMb, maxYoungGenerationSizeMb: 32 },
     });
@@ -68,7 +68,7 @@ export class TimedThread<Job, Answer> {
     this.worker.unref();
   }
 
-  /** How far the running job had come, as it told last. */
+  /** The last reported progress of the running job. */
   get progress(): number {
     return Number(Atomics.load(this.begun, 4));
   }
@@ -89,7 +89,7 @@ export class TimedThread<Job, Answer> {
       else if (hasBegun) this.finish({ kind: 'slow' });
       else this.finish(failure(`The thread ${this.options.name} did not start.`));
     };
-    // Timers come first in a turn of the loop: an answer that is already there gets its chance before the verdict.
+    // Timers run first in a turn of the loop. Wait until the poll phase has delivered an answer that is already there.
     const check = (): void => void setImmediate(judge);
     this.timer = setTimeout(check, budgetMs);
   }
@@ -98,12 +98,12 @@ export class TimedThread<Job, Answer> {
     this.running = false;
     clearTimeout(this.timer);
     this.worker.removeAllListeners();
-    // One that fails while it is being ended is ended all the same.
+    // An error during termination changes nothing.
     this.worker.on('error', () => undefined);
     await this.worker.terminate();
   }
 
-  /** On the job that was begun: what the thread has worked, or its share of the clock when that is more or all we know. */
+  /** Processor time spent on the job; wall time if the kernel does not report it; at least wall time / PATIENCE. */
   private spentMs(): number {
     const [, clock = 0n, time = 0n, thread = 0n] = this.begun;
     const now = time > 0n ? threadTimeNs(Number(thread)) : undefined;
@@ -116,11 +116,11 @@ export class TimedThread<Job, Answer> {
     this.running = false;
     clearTimeout(this.timer);
     this.worker.unref();
-    this.options.tell(end);
+    this.options.onEnd(end);
   }
 }
 
-/** The worker's side: answers each job as it comes. `progress` says how far into the job it is. */
+/** The worker's side: answers each job. `progress` reports how far the job is. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the port cannot say what comes through it
 export function serveJobs<Job, Answer>(
   port: MessagePort | null,
@@ -132,7 +132,7 @@ export function serveJobs<Job, Answer>(
   const thread = threadId();
   Atomics.store(shared, 3, BigInt(thread));
   const priority = Number(Atomics.load(shared, 5));
-  // To Linux a thread's number is a process's: only this thread is meant.
+  // On Linux setPriority with a thread id changes only that thread.
   if (priority > 0 && thread > 0) setPriority(thread, priority);
   const progress = (at: number): void => void Atomics.store(shared, 4, BigInt(at));
   port?.on('message', ({ number, job }: Envelope<Job>) => {

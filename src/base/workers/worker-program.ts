@@ -1,12 +1,12 @@
-// The program of a worker thread, read before it is needed: a new version may have taken the place of its file by then.
-// The build puts everything of ours that a worker imports into its one file.
+// The program of a worker thread, read early: an update may replace its file before the thread starts. The build bundles
+// a worker's imports into one file.
 
 import { readFileSync } from 'node:fs';
 
-/** Of threads that draw and emulate, as `nice` counts: answering callers goes first. */
+/** Nice value of threads that draw and emulate: answering callers has priority. */
 export const WORKER_PRIORITY = 5;
 
-/** What a `Worker` takes. `file`: the built one. Inside, `import.meta.url` is this file's. */
+/** A URL for `new Worker`, made from a built file. The program finds its own URL in `holdfastModule`. */
 export function workerProgram(file: URL): URL {
   const place = `globalThis.holdfastModule = ${JSON.stringify(file.href)};\n`;
   const source = Buffer.from(place + readFileSync(file, 'utf8'));

@@ -13,7 +13,11 @@ import type { ProcessFacts } from '../../host/process/facts.ts';
 import { choose } from '../caller.ts';
 
 /** Opening cuts the torn end of a file and removes one that was never begun; whoever only reads leaves both. */
-const readOnlyDisk: Disk = { ...systemDisk, cut: () => undefined, remove: () => undefined };
+const readOnlyDisk: Disk = {
+  ...systemDisk,
+  truncatePath: () => undefined,
+  remove: () => undefined,
+};
 
 const PAGE_BYTES = 1024 * 1024;
 

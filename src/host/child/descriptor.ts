@@ -5,7 +5,7 @@ import { closeSync } from 'node:fs';
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Posix } from '../../system/posix.ts';
-import { asked } from '../../system/posix-library.ts';
+import { tryQuery } from '../../system/posix-library.ts';
 import type { Happened, Poller } from './poller.ts';
 import type { Reaper } from './reaper.ts';
 
@@ -144,7 +144,7 @@ export class Descriptor {
 
   /** Where the kernel does not tell, what a pipe can hold at most. */
   private held(): number {
-    return asked(() => this.tools.posix.readableBytes(this.fd)) ?? PIPE_BYTES;
+    return tryQuery(() => this.tools.posix.readableBytes(this.fd)) ?? PIPE_BYTES;
   }
 
   /** Reads once and delivers: the count, 0 at the end, undefined when there is nothing now. */

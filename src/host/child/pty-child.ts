@@ -7,7 +7,7 @@ import type { LaunchPlan, TerminalSize } from '../../protocol/process.ts';
 import type { Child, ChildListener, ChildTerminal, ExitStatus } from './child.ts';
 import { type ChildTools, Descriptor } from './descriptor.ts';
 import type { Posix } from '../../system/posix.ts';
-import { asked, PosixError } from '../../system/posix-library.ts';
+import { PosixError, tryQuery } from '../../system/posix-library.ts';
 import { refuseReserved } from '../../system/descriptor-reserve.ts';
 import { checkPlan, explainStart, explainTerminal } from '../start/spawn-error.ts';
 
@@ -151,18 +151,18 @@ class PtyChild implements Child {
   private unread(): boolean {
     const { hold } = this;
     if (this.master.isWriting) return true;
-    return hold !== undefined && (asked(() => this.holdsInput(hold)) ?? true);
+    return hold !== undefined && (tryQuery(() => this.holdsInput(hold)) ?? true);
   }
 
   private unheard(): boolean {
     const { fd } = this.master;
     return (
-      this.listener !== undefined && (asked(() => this.posix.readability(fd).readable) ?? true)
+      this.listener !== undefined && (tryQuery(() => this.posix.readability(fd).readable) ?? true)
     );
   }
 
   private mode(): typeof UNKNOWN_MODE {
-    return asked(() => this.posix.terminalMode(this.master.fd)) ?? UNKNOWN_MODE;
+    return tryQuery(() => this.posix.terminalMode(this.master.fd)) ?? UNKNOWN_MODE;
   }
 
   pause(): void {

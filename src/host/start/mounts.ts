@@ -3,7 +3,7 @@
 
 import { closeSync, lstatSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import type { Posix } from '../../system/posix.ts';
-import { asked } from '../../system/posix-library.ts';
+import { tryQuery } from '../../system/posix-library.ts';
 import { refuseBlindLook } from './spawn-error.ts';
 
 const TABLE = '/proc/self/mountinfo';
@@ -52,7 +52,7 @@ export class Mounts {
 
   private changed(): boolean {
     const { fd, posix } = this;
-    return fd === undefined || !posix || (asked(() => posix.hasNews(fd)) ?? true);
+    return fd === undefined || !posix || (tryQuery(() => posix.hasNews(fd)) ?? true);
   }
 
   private readTable(): Table {

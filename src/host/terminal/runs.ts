@@ -1,6 +1,7 @@
 // The runs of one terminal: types commands, one at a time, and knows each one's end by the marks of the shell, or where
 // there are none by a sentinel. Nothing here guesses: an end that nobody told stays unknown.
 
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/ids.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -72,7 +73,7 @@ export class Runs {
   }
 
   /** Types a command and waits for its end. A name that is known is waited for again. */
-  async run(request: Params<'run'>, signal?: AbortSignal): Promise<RunResult> {
+  async run(request: Params<'run'>, signal?: CancelSignal): Promise<RunResult> {
     const earlier = request.run === undefined ? undefined : this.known.get(request.run);
     if (earlier && earlier.command !== request.command) {
       throw new HoldfastError('key_conflict', `The run "${earlier.name}" has another command.`);
@@ -85,7 +86,7 @@ export class Runs {
   async wait(
     name: string,
     timeoutMs: number | undefined,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
   ): Promise<RunResult> {
     const run = this.known.get(name);
     if (!run) {
@@ -281,7 +282,7 @@ export class Runs {
   private async outcome(
     run: OneRun,
     timeoutMs: number | undefined,
-    signal: AbortSignal | undefined,
+    signal: CancelSignal | undefined,
   ): Promise<RunResult> {
     const { clock } = this.tools;
     const met = await this.until(run, () => run.told || run.stuck, timeoutMs, signal);
@@ -295,7 +296,7 @@ export class Runs {
     run: OneRun,
     check: () => boolean,
     timeoutMs: number | undefined,
-    signal: AbortSignal | undefined,
+    signal: CancelSignal | undefined,
   ): Promise<boolean> {
     const met = await waitUntil(() => check() || undefined, {
       clock: this.tools.clock,

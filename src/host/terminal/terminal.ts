@@ -2,6 +2,7 @@
 // out of the output, and tells the runs.
 
 import { basename } from 'node:path';
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Params } from '../../protocol/operations.ts';
@@ -84,12 +85,12 @@ export class Terminal {
     return this.note({ note: 'mark', label } satisfies MarkNote);
   }
 
-  async run(request: Params<'run'>, signal: AbortSignal | undefined): Promise<RunResult> {
+  async run(request: Params<'run'>, signal: CancelSignal | undefined): Promise<RunResult> {
     this.keyboard.admit(request.holder);
     return this.runs.run(request, signal);
   }
 
-  runWait(request: Params<'runWait'>, signal: AbortSignal | undefined): Promise<RunResult> {
+  runWait(request: Params<'runWait'>, signal: CancelSignal | undefined): Promise<RunResult> {
     return this.runs.wait(request.run, request.timeoutMs, signal);
   }
 

@@ -1,5 +1,6 @@
 // The wait operation: the first of several conditions, of one process or of many; or one condition of every process.
 
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Met, WaitResult } from '../../protocol/host-api.ts';
 import type { Condition } from '../../protocol/operations.ts';
@@ -12,7 +13,7 @@ export interface WaitRequest {
   readonly waits: readonly { readonly process: HeldProcess; readonly for: readonly Condition[] }[];
   readonly mode: 'first' | 'all';
   readonly timeoutMs: number | undefined;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: CancelSignal | undefined;
 }
 
 export function waitFor(request: WaitRequest, tools: ConditionTools): Promise<WaitResult> {
@@ -44,7 +45,7 @@ export async function settle(
   process: HeldProcess,
   timeoutMs: number,
   tools: ConditionTools,
-  signal: AbortSignal | undefined,
+  signal: CancelSignal | undefined,
 ): Promise<void> {
   const within = (kind: 'closed' | 'settled', ms: number): Promise<WaitResult> => {
     const waits = [{ process, for: [{ kind }] }];

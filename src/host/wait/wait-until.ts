@@ -1,14 +1,15 @@
 // The one way to wait: a condition is looked at now and after each wake-up, until it is met, the time is over, or the
 // caller gives up. Nothing polls, nothing is left behind, and waiting never changes what is waited for.
 
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
-import { HoldfastError } from '../../protocol/errors.ts';
+import { abortedError } from '../../protocol/cancellation.ts';
 
 export interface WaitOptions {
   readonly clock: Clock;
   /** Without it the wait has no end of its own. */
   readonly timeoutMs?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
   /** Arranges to be called whenever the condition may have changed; the answer undoes it. */
   readonly subscribe: (wake: () => void) => () => void;
   /** Called once when the wait is over, however it ended. */
@@ -22,7 +23,7 @@ export function waitUntil<T>(
 ): Promise<T | undefined> {
   const { clock, timeoutMs, signal, subscribe, ended } = options;
   try {
-    if (signal?.aborted) throw aborted();
+    if (signal?.aborted) throw abortedError();
     const met = check();
     if (met !== undefined || timeoutMs === 0) {
       ended?.();
@@ -43,7 +44,7 @@ export function waitUntil<T>(
       ended?.();
       settle();
     };
-    const giveUp = (): void => finish(() => reject(aborted()));
+    const giveUp = (): void => finish(() => reject(abortedError()));
     const wake = (): void => {
       if (settled) return;
       try {
@@ -60,8 +61,4 @@ export function waitUntil<T>(
         : clock.after(timeoutMs, () => finish(() => resolve(undefined)));
     signal?.addEventListener('abort', giveUp);
   });
-}
-
-function aborted(): HoldfastError {
-  return new HoldfastError('aborted', 'The caller stopped waiting.');
 }

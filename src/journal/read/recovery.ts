@@ -228,7 +228,7 @@ function* openUnfinished(
     const isLast = number === numbers.at(-1);
     if (isLast && scan.range && scan.goodBytes < bytes.length) {
       if (!endsThere(bytes, scan.goodBytes)) tornBytes = bytes.length - scan.goodBytes;
-      disk.cut(segment.path, scan.goodBytes);
+      disk.truncatePath(segment.path, scan.goodBytes);
     }
     const before = segments.at(-1);
     if (damaged && before && scan.range) before.lacksUntil(scan.range);

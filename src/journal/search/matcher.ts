@@ -2,6 +2,7 @@
 // the event loop; regular expressions run in a worker thread, block by block, owners in turn by the time they take. A block
 // that takes too long costs its own search and the worker, nothing else; its owner's next ones run in a worker apart.
 
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { builtFile } from '../../base/workers/built-file.ts';
 import { workerProgram } from '../../base/workers/worker-program.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -32,7 +33,7 @@ export interface MatcherOptions {
 export interface SearchCaller {
   /** Who pays for the time that the pattern takes. */
   readonly owner?: Owner;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
   /** Refused while too many patterns of the owner were too slow lately. A parked wait is not: it was there before. */
   readonly bounded?: boolean;
 }

@@ -2,6 +2,7 @@
 // place where the next search goes on. How a block is matched is given from outside.
 
 import { setImmediate as turn } from 'node:timers/promises';
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { SearchHit, SearchResult } from '../../protocol/views.ts';
 import type { ByteSource } from './byte-source.ts';
@@ -54,7 +55,7 @@ export class Search {
     if (plan.lineNumbers && from === 0) this.numbers = new LineNumbers();
   }
 
-  async run(signal?: AbortSignal): Promise<SearchResult> {
+  async run(signal?: CancelSignal): Promise<SearchResult> {
     const searchedFrom = this.blocks.lineStart;
     let sinceTurn = 0;
     for (;;) {

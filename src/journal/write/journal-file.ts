@@ -239,7 +239,7 @@ export class JournalFile {
     if (!first || !end || first.reading > 0 || this.current?.busy === true) return 0;
     const before = usage.bytes;
     if (this.current?.segment === first && !this.carryEnd(first, end)) return 0;
-    disk.cut(first.path, end.pos);
+    disk.truncatePath(first.path, end.pos);
     usage.add(end.pos - first.size);
     first.cutAt(end);
     return before - usage.bytes;

@@ -25,7 +25,7 @@ class NotingDisk extends MemoryDisk {
     if (this.names.get(fd) === this.failing) throw Object.assign(new Error('EIO'), { code: 'EIO' });
   }
 
-  override async forgetPages(...[fd = -1]: number[]): Promise<void> {
+  override async evictPages(...[fd = -1]: number[]): Promise<void> {
     this.note('forget', fd);
   }
 

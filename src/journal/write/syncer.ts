@@ -85,7 +85,7 @@ export class Syncer {
     const fd = disk.openRead(path);
     try {
       await disk.sync(fd);
-      await disk.forgetPages(fd);
+      await disk.evictPages(fd);
     } finally {
       disk.close(fd);
     }

@@ -1,5 +1,5 @@
-// What a client of coder's process API is told of a process and of its output: on the server's floor for the one who asks,
-// on the keeper's for the one who waits.
+// The output and state of a process in coder's process API. The server renders plain requests with it, the keeper parked
+// waits.
 
 import type { Results } from '../host-api.ts';
 import type { ProcessInfo } from '../process.ts';
@@ -21,7 +21,7 @@ export function coderOutput({ text, truncated, process }: Results['text']): unkn
   };
 }
 
-/** `exit_code` is absent while it runs, and -1 for whatever ended without one; the truth is in the other fields. */
+/** `exit_code` is absent while it runs, and -1 for a process that ended without one; `outcome` has the details. */
 export function coderEnding(process: ProcessInfo): Record<string, unknown> {
   const { outcome } = process;
   return {

@@ -1,6 +1,6 @@
-// JSON as Go's standard library reads and writes it, for clients that were made against it.
+// JSON as Go's standard library reads and writes it, for clients that expect that.
 
-/** HTML characters and the two line separators escaped, one newline at the end. */
+/** Escapes HTML characters and the two line separators, and ends with a newline. */
 export function encodeGoJson(value: unknown): string {
   const text = JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (letter) => {
     return `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -8,7 +8,7 @@ export function encodeGoJson(value: unknown): string {
   return `${text}\n`;
 }
 
-/** Escapes that have a letter in Go. */
+/** Go's escapes with a letter. */
 const LETTERS: Readonly<Record<string, string>> = {
   '"': '\\"',
   '\\': '\\\\',
@@ -21,7 +21,7 @@ const LETTERS: Readonly<Record<string, string>> = {
   '\v': '\\v',
 };
 
-/** A string as Go quotes it in messages: what does not print is escaped. */
+/** Quotes a string as Go does in messages: unprintable characters are escaped. */
 export function quoteGo(text: string): string {
   const quoted = text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (letter) => {
     const point = letter.codePointAt(0) ?? 0;
@@ -36,7 +36,7 @@ function hex(point: number, digits: number): string {
   return point.toString(16).padStart(digits, '0');
 }
 
-/** The first JSON value of a body; whatever follows it is ignored. Throws with a reason. */
+/** Parses the first JSON value of a body and ignores the rest. Throws with a reason. */
 export function decodeFirstValue(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -49,7 +49,7 @@ export function decodeFirstValue(text: string): unknown {
   }
 }
 
-/** Where the first object or array ends, or undefined when it does not. */
+/** Index after the first object or array; undefined if it does not end. */
 function endOfFirstValue(text: string): number | undefined {
   let depth = 0;
   let inString = false;
@@ -68,7 +68,7 @@ function endOfFirstValue(text: string): number | undefined {
   return undefined;
 }
 
-/** A field whatever the case of its name; the last one wins, null counts as absent. */
+/** A field by its case-insensitive name; the last one wins, null counts as absent. */
 export function field(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null) return undefined;
   let found: unknown;

@@ -1,4 +1,4 @@
-// How an answer is written that the keeper gives on a caller's own connection. The server names the renderer, so the keeper
+// Renderers for answers that the keeper writes to a caller's own connection. The server names the renderer, so the keeper
 // knows no dialect.
 
 import { encodeGoJson } from './go-json.ts';
@@ -7,7 +7,7 @@ import type { Results } from '../host-api.ts';
 
 const renderers = {
   json: (result: unknown): string => `${JSON.stringify(result)}\n`,
-  /** The output of a process, as coder's API tells it. */
+  /** The output of a process in coder's API. */
   coder: (result: unknown): string => encodeGoJson(coderOutput(result as Results['text'])),
 } as const;
 

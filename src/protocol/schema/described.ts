@@ -1,4 +1,4 @@
-// Schemas with words beside them: what a field means stands where the field is checked, and descriptions repeat it.
+// Schemas with descriptions, from which the API documents are made.
 
 import * as v from 'valibot';
 

@@ -1,4 +1,4 @@
-// Kinds of fields that several operations have.
+// Field schemas that several operations share.
 
 import * as v from 'valibot';
 import { idPattern } from '../../base/ids.ts';

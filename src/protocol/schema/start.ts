@@ -1,4 +1,4 @@
-// What a start takes.
+// The input of `start`.
 
 import * as v from 'valibot';
 import { optional } from './described.ts';
@@ -14,7 +14,7 @@ const variables = textRecord(
   text,
 );
 
-/** Every row of a list carries them. */
+/** Limited because every row of a list carries them. */
 const LABELS_CHARS = 96 * 1024;
 const labels = v.pipe(
   textRecord(shortText, v.pipe(text, v.maxLength(4096))),
@@ -31,11 +31,11 @@ function charsOf(texts: Record<string, string>): number {
 }
 
 const environment = v.object({
-  /** What to begin with: all of the host's environment, the few variables every program needs, or nothing. */
+  /** The base: all of the host's environment, the few variables that every program needs, or nothing. */
   inherit: v.optional(v.picklist(['all', 'core', 'none'])),
-  /** Names to leave out, "*" standing for anything, "?" for one character, in any case. */
+  /** Globs of names to leave out, case-insensitive. */
   exclude: v.optional(v.array(shortText)),
-  /** Set after that. */
+  /** Applied after `exclude`. */
   set: v.optional(variables),
   /** If given, only these names remain. */
   only: v.optional(v.array(shortText)),
@@ -76,7 +76,7 @@ export const start = v.object({
     v.pipe(milliseconds, v.minValue(1)),
   ),
   keepMs: optional('How long to keep it after it has closed.', milliseconds),
-  /** Whether input to stdin is stored in the journal. Terminals: yes, except what is typed unechoed. */
+  /** Default for terminals: yes, except input that is not echoed. */
   recordInput: optional('Whether input to stdin is stored in the journal.', v.boolean()),
   marks: optional(
     'For a shell on a terminal: report where each command begins and ends. For "bash -c": report the statuses of its last pipeline.',
@@ -86,7 +86,7 @@ export const start = v.object({
     'For a terminal: end it after this long without input or output.',
     milliseconds,
   ),
-  /** Ends the process when this lease of the owner runs out or is ended. No input: a keyed start is the same without it. */
+  /** Not part of a keyed start's input: the same start with another lease attaches. */
   lease: optional(
     'End the process with this lease; the lease must be open and of the same owner.',
     id,

@@ -1,5 +1,5 @@
-// Texts by name, as variables and labels are given. valibot's own record takes a list for one, and drops names that every
-// object of JavaScript has ("constructor"), which are names like any other here.
+// Texts by name, for variables and labels. valibot's own record accepts a list, and drops names that every JavaScript
+// object has ("constructor"), which are valid names here.
 
 import * as v from 'valibot';
 

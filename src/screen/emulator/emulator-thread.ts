@@ -103,7 +103,7 @@ export class EmulatorThread {
       program: PROGRAM,
       maxHeapMb: MAX_HEAP_MB,
       priority: WORKER_PRIORITY,
-      tell: (end) => this.ended(end),
+      onEnd: (end) => this.ended(end),
     });
     const { job } = this.current;
     this.begunUs = this.clock.nowUs();

@@ -1,11 +1,13 @@
 // What is made of a screen: pictures, pages and text, in worker threads. Small and large ones have a thread each, so that
 // a huge screen delays only other huge ones, and owners have their turns one after the other.
 
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { builtFile } from '../../base/workers/built-file.ts';
 import { WORKER_PRIORITY, workerProgram } from '../../base/workers/worker-program.ts';
 import type { Clock } from '../../base/clock.ts';
 import { FairTurns } from '../../base/fair-turns.ts';
 import { JobTooHeavy, TimedQueue } from '../../base/workers/timed-queue.ts';
+import { abortedError } from '../../protocol/cancellation.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Drawing, PictureAnswer, PictureJob } from './picture-worker.ts';
 import type { ScreenText } from '../view/snapshot.ts';
@@ -65,7 +67,7 @@ export class Pictures {
   inTurn<T>(
     { owner, large }: { readonly owner: string; readonly large: boolean },
     act: () => Promise<T>,
-    signal?: AbortSignal,
+    signal?: CancelSignal,
   ): Promise<T> {
     return this.lanes[large ? 'large' : 'small'].turns.run(owner, act, signal);
   }
@@ -157,7 +159,7 @@ function openLane(
           `${turns.mostWaiting} pictures and snapshots of this owner wait already, which is the limit.`,
           { retryAfterMs: 1000 },
         ),
-      givenUp: () => new HoldfastError('aborted', 'The caller stopped waiting.'),
+      givenUp: abortedError,
     }),
   };
 }

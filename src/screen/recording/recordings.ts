@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { builtFile } from '../../base/workers/built-file.ts';
 import { WORKER_PRIORITY, workerProgram } from '../../base/workers/worker-program.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -33,7 +34,7 @@ export interface RecordingOptions extends PictureOptions, Pace {
   readonly fps?: number;
   /** 0 to 1. */
   readonly onProgress?: (done: number) => void;
-  readonly signal?: AbortSignal;
+  readonly signal?: CancelSignal;
 }
 
 export interface Recording {
@@ -193,7 +194,7 @@ async function encodeVideo(
   }
 }
 
-function runFfmpeg(args: readonly string[], signal: AbortSignal | undefined): Promise<Buffer> {
+function runFfmpeg(args: readonly string[], signal: CancelSignal | undefined): Promise<Buffer> {
   const child = spawn('ffmpeg', ['-loglevel', 'error', '-nostdin', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(signal !== undefined && { signal: realSignal(signal) }),

@@ -1,10 +1,11 @@
 // A wait for what a screen shows: what is asked for, and how it ended.
 
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { ScreenText } from './snapshot.ts';
 
 export interface ScreenWaitOptions {
   readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: CancelSignal;
   /** Only what the screen shows behind this event counts. */
   readonly afterSeq?: number;
 }

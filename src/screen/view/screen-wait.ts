@@ -2,7 +2,7 @@
 // is over, or the caller gives up.
 
 import type { Clock } from '../../base/clock.ts';
-import { HoldfastError } from '../../protocol/errors.ts';
+import { abortedError } from '../../protocol/cancellation.ts';
 import type { ProcessEvent } from '../../protocol/event.ts';
 import type { ScreenCondition } from '../../protocol/screen-condition.ts';
 import type { ScreenWait, ScreenWaitOptions } from './condition.ts';
@@ -28,7 +28,7 @@ export async function waitOnScreen(
   means: WaitDeps,
 ): Promise<ScreenWait> {
   if (condition.regex !== undefined) checkPattern(condition.regex);
-  if (options.signal?.aborted === true) throw aborted();
+  if (options.signal?.aborted === true) throw abortedError();
   const watch = new Watch(screen, condition, options, means);
   try {
     return await watch.untilMet();
@@ -104,7 +104,7 @@ class Watch {
       }
       if (last) return this.timedOut(snapshot);
       await this.untilRoused(verdict.stillInMs);
-      if (this.options.signal?.aborted === true) throw aborted();
+      if (this.options.signal?.aborted === true) throw abortedError();
     }
   }
 
@@ -199,8 +199,4 @@ function nearestMiss(lines: readonly string[], text: string): ScreenWait['neares
       nearest = { row, line, found: text.slice(0, length) };
   });
   return nearest;
-}
-
-function aborted(): HoldfastError {
-  return new HoldfastError('aborted', 'The caller stopped waiting.');
 }

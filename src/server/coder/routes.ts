@@ -228,7 +228,7 @@ async function snapshot(
   host: HostApi,
   scope: ChatScope,
   id: string,
-  { waitMs, gone }: { readonly waitMs: number; readonly gone: AbortSignal },
+  { waitMs, gone }: { readonly waitMs: number; readonly gone: Exchange['gone'] },
 ): Promise<unknown> {
   const view = await asOwner(scope, id, (owner) =>
     host.text(owner, { id, waitMs, drainMs: DRAIN_MS }, gone),

@@ -2,6 +2,7 @@
 // record.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Cancellation } from '../../protocol/cancellation.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
@@ -66,10 +67,10 @@ export class RequestContext {
   }
 
   /** Aborts when the client disconnects before its answer is complete. Made on first use. */
-  get gone(): AbortSignal {
+  get gone(): CancelSignal {
     this.disconnect ??= new Cancellation();
     if (this.response.destroyed) this.abortIfUnfinished();
-    return this.disconnect.signal;
+    return this.disconnect;
   }
 
   /** The connection now speaks another protocol; as an HTTP request it has ended. */
@@ -129,7 +130,7 @@ export class AuthorizedRequest implements Exchange {
     return this.context.query;
   }
 
-  get gone(): AbortSignal {
+  get gone(): CancelSignal {
     return this.context.gone;
   }
 }

@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { UnreadAnswers } from './unread-answers.ts';
 import type { Caller } from './gate.ts';
@@ -16,7 +17,7 @@ export interface Exchange {
   /** The raw body; empty for a request without one. */
   readonly body: Buffer;
   /** Aborts when the client disconnects. */
-  readonly gone: AbortSignal;
+  readonly gone: CancelSignal;
   /** Where large answers are counted. */
   readonly unread: UnreadAnswers;
 }

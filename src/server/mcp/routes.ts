@@ -172,7 +172,7 @@ async function sendResponse(exchange: Exchange, answer: Response): Promise<void>
   response.flushHeaders();
   const reader = answer.body.getReader();
   const cancel = (): void => void reader.cancel();
-  gone.addEventListener('abort', cancel, { once: true });
+  gone.addEventListener('abort', cancel);
   try {
     for (;;) {
       const { done, value } = await reader.read();
