@@ -1,5 +1,5 @@
 // The benchmark: every figure with a bar in one table. `npm run bench -- start pipe` takes some of them; --json prints
-// them for programs; --profile FOLDER leaves the CPU profile of each figure's keeper or server there.
+// them for programs; --once measures no figure a second time; --profile FOLDER leaves the CPU profile of each figure's keeper or server there.
 
 import { parseArgs } from 'node:util';
 import { join, resolve } from 'node:path';
@@ -11,6 +11,11 @@ import { missed, table } from './support/rows.mjs';
 const figures = {
   start: () => import('./start.mjs'),
   server: () => import('./server.mjs'),
+  clients: () => import('./clients.mjs'),
+  cold: () => import('./cold.mjs'),
+  mcp: () => import('./mcp.mjs'),
+  cli: () => import('./cli.mjs'),
+  idle: () => import('./idle.mjs'),
   pipe: () => import('./pipe.mjs'),
   wait: () => import('./wait.mjs'),
   live: () => import('./live.mjs'),
@@ -32,7 +37,7 @@ const LONGEST_CALM_MS = 10_000;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: 'boolean' }, profile: { type: 'string' } },
+  options: { json: { type: 'boolean' }, once: { type: 'boolean' }, profile: { type: 'string' } },
 });
 const unknown = positionals.filter((name) => !names.includes(name));
 if (unknown.length > 0) {
@@ -49,7 +54,7 @@ for (const figure of names.filter(
   (name) => positionals.length === 0 || positionals.includes(name),
 )) {
   let taken = await take(figure);
-  if (taken.missed && taken.machine.othersCores > DISTURBED_CORES) {
+  if (!values.once && taken.missed && taken.machine.othersCores > DISTURBED_CORES) {
     say(
       `${figure}: a bar was missed while others kept ${taken.machine.othersCores.toFixed(2)} cores busy; once more`,
     );

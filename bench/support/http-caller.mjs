@@ -14,10 +14,10 @@ export function tokenFor(home, owner) {
 }
 
 export class HttpCaller {
-  constructor(port, token) {
+  constructor(port, token, { maxSockets = 64 } = {}) {
     this.port = port;
     this.token = token;
-    this.agent = new Agent({ keepAlive: true, maxSockets: 64 });
+    this.agent = new Agent({ keepAlive: true, maxSockets });
     this.mutes = new Set();
   }
 

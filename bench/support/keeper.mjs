@@ -14,9 +14,10 @@ const LONGEST_STOP_MS = 60_000;
 
 /**
  * `profile`: a folder for the keeper's CPU profile, written when it leaves. `stalls`: whether they are measured. `home`:
- * what a killed keeper left.
+ * what a killed keeper left. `probe: false`: nothing is loaded into it.
  */
-export async function openKeeper({ profile, limits, stalls = false, home = newHome() } = {}) {
+export async function openKeeper(options = {}) {
+  const { profile, limits, stalls = false, home = newHome(), probe: probed = true } = options;
   const socket = join(home, 'probe.sock');
   rmSync(socket, { force: true });
   const probe = {
@@ -24,7 +25,10 @@ export async function openKeeper({ profile, limits, stalls = false, home = newHo
     ...(stalls && { BENCH_STALLS: `${socket}.stalls` }),
     ...(profile !== undefined && { BENCH_PROFILE: profile }),
   };
-  const env = { ...process.env, ...probe, NODE_OPTIONS: `--import=${PROBE}` };
+  const env = {
+    ...process.env,
+    ...(probed && { ...probe, NODE_OPTIONS: `--import=${PROBE}` }),
+  };
   const keeperArgs = [
     '--idle-ms',
     '60000',

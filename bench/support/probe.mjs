@@ -1,6 +1,8 @@
 // Loaded into a keeper or a server by `--import`: tells its memory after a forced collection, on a socket of its own, and on another how
-// long its main thread has been held up since the last question; writes its CPU profile when it leaves. It knows nothing of that, and what it starts inherits nothing of it.
+// long its main thread has been held up since the last question; writes its CPU profile when it leaves. It knows nothing of
+// that, and what it starts inherits nothing of it.
 
+import { subscribe } from 'node:diagnostics_channel';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { createServer } from 'node:net';
@@ -11,11 +13,13 @@ import { runInNewContext } from 'node:vm';
 const {
   BENCH_PROBE: path,
   BENCH_STALLS: stalls,
+  BENCH_TRACE_SOCKET: trace,
   BENCH_PROFILE: profile,
   BENCH_PROFILE_NAME: name = 'keeper',
 } = process.env;
 delete process.env.BENCH_PROBE;
 delete process.env.BENCH_STALLS;
+delete process.env.BENCH_TRACE_SOCKET;
 delete process.env.BENCH_PROFILE;
 delete process.env.BENCH_PROFILE_NAME;
 delete process.env.NODE_OPTIONS;
@@ -59,6 +63,21 @@ if (stalls !== undefined) {
     longest = { busyMs: 0, heldMs: 0 };
   });
   server.listen(stalls);
+  server.unref();
+}
+
+// When each request came and its answer went, since the last question.
+if (trace !== undefined) {
+  let seen = { requests: [], answers: [] };
+  const nowMs = () => Number(process.hrtime.bigint()) / 1e6;
+  subscribe('http.server.request.start', () => seen.requests.push(nowMs()));
+  subscribe('http.server.response.finish', () => seen.answers.push(nowMs()));
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.end(JSON.stringify(seen));
+    seen = { requests: [], answers: [] };
+  });
+  server.listen(trace);
   server.unref();
 }
 

@@ -10,8 +10,10 @@ const units = {
     Math.abs(value) < MiB / 2
       ? `${(value / KiB).toFixed(2)} KiB`
       : `${(value / MiB).toFixed(1)} MiB`,
+  megabytes: (value) => `${value.toFixed(1)} MB`,
   perSecond: (value) => `${value.toFixed(0)} /s`,
   rate: (value) => `${(value / 1e6).toFixed(0)} MB/s`,
+  rarely: (value) => `${value.toFixed(2)} /s`,
   count: (value) => `${Math.round(value)}`,
 };
 

@@ -9,22 +9,26 @@ import { join } from 'node:path';
 import { ENGINE_FLAGS } from '../../dist/base/engine-flags.js';
 import { openKeeper, told } from './keeper.mjs';
 
-const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
+export const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const PROBE = new URL('./probe.mjs', import.meta.url).pathname;
 const PREFIX = '/api/v0/processes';
 
-/** `profile`: a folder for the server's CPU profile, written when it leaves. */
-export async function openServer({ profile, stalls = false } = {}) {
+/**
+ * `profile`: a folder for the server's CPU profile, written when it leaves. `probe: false`: nothing is loaded into server
+ * and keeper. `trace`: the server tells when requests came and answers went.
+ */
+export async function openServer(options = {}) {
+  const { profile, stalls = false, probe: probed = true, trace = false } = options;
   // Ours, and not the server's: what it does is then not taken for the work of others.
-  const keeper = await openKeeper({ stalls, ...(stalls && { profile }) });
+  const keeper = await openKeeper({ stalls, probe: probed, ...(stalls && { profile }) });
   const { home } = keeper;
   const probe = join(home, 'server-probe.sock');
   const env = {
     ...process.env,
-    BENCH_PROBE: probe,
+    ...(probed && { BENCH_PROBE: probe, NODE_OPTIONS: `--import=${PROBE}` }),
     ...(stalls && { BENCH_STALLS: `${probe}.stalls` }),
+    ...(trace && { BENCH_TRACE_SOCKET: `${probe}.trace` }),
     ...(profile !== undefined && { BENCH_PROFILE: profile, BENCH_PROFILE_NAME: 'server' }),
-    NODE_OPTIONS: `--import=${PROBE}`,
   };
   const server = spawn(
     process.execPath,
@@ -43,6 +47,8 @@ export async function openServer({ profile, stalls = false } = {}) {
   return {
     home,
     port: pool.port,
+    token,
+    traceSocket: `${probe}.trace`,
     keeperPid: keeper.pid,
     pid: server.pid,
     call: (method, path, body) => pool.json(method, path, body),
