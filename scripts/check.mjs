@@ -8,6 +8,7 @@ const steps = [
   ['format', 'oxfmt/bin/oxfmt', '--check', 'src', 'test', 'bench', 'scripts'],
   ['lint', 'oxlint/bin/oxlint', '--type-aware', 'src', 'test', 'bench'],
   ['types', 'typescript/bin/tsc', '--noEmit'],
+  ['types of the dashboard', 'typescript/bin/tsc', '--noEmit', '-p', 'src/dashboard'],
   ['unused code', 'knip/bin/knip.js'],
   ['tests', 'vitest/vitest.mjs', 'run'],
 ];

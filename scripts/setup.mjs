@@ -1,7 +1,7 @@
 // Brings a fresh clone to a state in which it can run: dependencies installed without their scripts, sources built.
 // Does nothing, quickly, when both are already current. Installing uses only what Node itself brings. With --tests also the programs of
 // the system that some tests are about: installed on a CI machine as root, named anywhere else.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -39,6 +39,7 @@ function systemPrograms() {
   const programs = {
     bwrap: 'bubblewrap',
     busybox: 'busybox',
+    chromium: 'chromium',
     fish: 'fish',
     ksh: 'ksh',
     mksh: 'mksh',
@@ -87,7 +88,12 @@ async function build() {
   const [dist, next, old] = ['dist', 'dist.next', 'dist.old'].map((name) => join(root, name));
   for (const folder of [next, old]) rmSync(folder, { recursive: true, force: true });
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  run([process.execPath], [tsc, '-p', 'tsconfig.build.json', '--outDir', next]);
+  const { buildDashboard } = await import('./build-dashboard.mjs');
+  // At the same time: most machines have two processors.
+  await Promise.all([
+    runBeside([process.execPath, tsc, '-p', 'tsconfig.build.json', '--outDir', next]),
+    buildDashboard(join(next, 'dashboard')),
+  ]);
   await bundleWorkers(next);
   if (existsSync(dist)) renameSync(dist, old);
   renameSync(next, dist);
@@ -117,6 +123,17 @@ function npm() {
   return cli !== undefined && cli.endsWith('.js') ? [process.execPath, cli] : ['npm'];
 }
 
+function runBeside([file, ...args]) {
+  return new Promise((resolve) => {
+    const child = spawn(file, args, { cwd: root, stdio: ['ignore', 2, 2] });
+    child.once('error', (error) => fail(`${file} could not be started: ${error.message}`));
+    child.once('close', (code, signal) => {
+      if (code !== 0) fail(`${[file, ...args].join(' ')} ended with ${code ?? signal}`);
+      resolve();
+    });
+  });
+}
+
 function run([file, ...first], rest) {
   const done = spawnSync(file, [...first, ...rest], { cwd: root, stdio: ['ignore', 2, 2] });
   if (done.error) fail(`${file} could not be started: ${done.error.message}`);
@@ -131,7 +148,9 @@ function dependencyPrint() {
 }
 
 function sourcePrint() {
-  const hash = createHash('sha256').update(readFileSync(join(root, 'tsconfig.build.json')));
+  const hash = createHash('sha256')
+    .update(readFileSync(join(root, 'tsconfig.build.json')))
+    .update(readFileSync(join(root, 'scripts', 'build-dashboard.mjs')));
   for (const file of files(join(root, 'src'))) {
     const { mtimeMs, size } = statSync(file);
     hash.update(`${file} ${mtimeMs} ${size}\n`);

@@ -32,6 +32,8 @@ const floors: Readonly<Record<string, readonly string[]>> = {
     'client',
     'tools',
   ],
+  /** The page in the browser: only files that need nothing of Node; the build fails on others. */
+  dashboard: ['base', 'protocol', 'screen'],
   cli: [
     'base',
     'protocol',
@@ -70,7 +72,7 @@ function read(path: string): string {
 
 const everything = filesUnder('.');
 const isTest = (path: string): boolean => path.endsWith('.test.ts');
-const sources = everything.filter((path) => path.startsWith('src/') && path.endsWith('.ts'));
+const sources = everything.filter((path) => path.startsWith('src/') && /\.tsx?$/.test(path));
 const code = sources.filter((path) => !isTest(path));
 const tests = everything.filter(isTest);
 

@@ -22,6 +22,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['export', () => import('./commands/export.ts')],
   ['attach', () => import('./commands/attach.ts')],
   ['tty', () => import('./commands/tty.ts')],
+  ['dashboard', () => import('./commands/dashboard.ts')],
   ['serve', () => import('./commands/serve.ts')],
   ['exec-server', () => import('./commands/exec-server.ts')],
   ['mcp', () => import('./commands/mcp.ts')],
@@ -45,6 +46,8 @@ const otherNames: Readonly<Record<string, string>> = {
   exec: 'run',
   start: 'run',
   show: 'inspect',
+  ui: 'dashboard',
+  web: 'dashboard',
 };
 
 /** By its name, or an error that names the command that was probably meant. */

@@ -3,6 +3,8 @@
 import type { Clock } from '../base/clock.ts';
 import { coderRoutes } from './coder/routes.ts';
 import { codexOptions, codexRoute } from './codex/codex.ts';
+import type { PageSessions } from './dashboard/page-sessions.ts';
+import { dashboardRoutes } from './dashboard/routes.ts';
 import { Handover } from './handover.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { nativeRoutes, type NativeOptions } from './native/routes.ts';
@@ -20,6 +22,7 @@ export interface DialectOptions {
   readonly home: string;
   readonly env: NodeJS.ProcessEnv;
   readonly maxBodyBytes: number;
+  readonly pages: PageSessions;
   readonly defaultDirectory?: string | undefined;
   readonly heartbeatMs?: number | undefined;
   readonly startRate?: StartRateOptions | undefined;
@@ -37,7 +40,7 @@ export interface Dialects {
 }
 
 export async function openDialects(options: DialectOptions): Promise<Dialects> {
-  const { host, clock, report, home, env, metrics } = options;
+  const { host, clock, report, home, env, metrics, pages } = options;
   const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
   const startRate = new StartRate(clock, options.startRate);
   const codex = codexOptions({
@@ -66,6 +69,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
   const handover = new Handover(host);
   const routes = [
     readyRoute,
+    ...dashboardRoutes,
     codexRoute('/codex', codex),
     ...coderRoutes({ host, clock, handover, startRate, defaultDirectory }),
     ...nativeRoutes({
@@ -78,6 +82,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
       heartbeatMs,
       startRate,
       maxBodyBytes,
+      pages,
     }),
     ...mcp.routes,
   ];

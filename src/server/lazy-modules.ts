@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import { lazyScreens } from '../terminals/lazy-screens.ts';
 import { loadMcpLibrary } from '../tools/mcp/server.ts';
+import { loadDashboard } from './dashboard/files.ts';
 
 /** Usually before the first client. */
 const LOAD_DELAY_MS = 1000;
@@ -17,6 +18,7 @@ export const lazyModules = {
   mcp: loadMcpLibrary,
   webSockets: () => import('ws'),
   toml: () => import('smol-toml'),
+  dashboard: loadDashboard,
   ...lazyScreens,
 } as const;
 

@@ -15,6 +15,8 @@ import { connectKeeper } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { UnreadAnswers, type AnswerLimits } from './http/unread-answers.ts';
 import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
+import { PageSessions } from './dashboard/page-sessions.ts';
+import { ownOrigins } from './dashboard/routes.ts';
 import { openDialects } from './dialects.ts';
 import { createDoor, type DoorOptions } from './http/door.ts';
 import type { GatePolicy } from './http/gate.ts';
@@ -171,6 +173,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const { address = DEFAULT_ADDRESS } = options;
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock);
+  const pages = new PageSessions(home.folder, clock);
   const { env, keeperArgs = [], signal } = options;
   const host = reconnectingHost(() =>
     connectKeeper({ home: home.folder, env, keeperArgs, signal }),
@@ -179,22 +182,24 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const { keeper } = await host.link();
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
-  const parts = { host, clock, metrics, report, home: home.folder, maxBodyBytes: MAX_BODY_BYTES };
+  const parts = { host, clock, metrics, report, pages, home: home.folder };
   const isValid = (tokenId: string): boolean => tokens.isValid(tokenId);
-  const dialects = await openDialects({ ...options, ...parts, isValid });
+  const maxBodyBytes = MAX_BODY_BYTES;
+  const dialects = await openDialects({ ...options, ...parts, maxBodyBytes, isValid });
   releases.add(() => dialects.close());
   const router = new Router(dialects.routes);
   const hosts = new Set(options.allowHosts?.map(checkedHost));
+  const origins = new Set(options.origins);
   const policy: GatePolicy = {
     hosts,
-    origins: new Set(options.origins),
-    bearer: (token) => tokens.bearer(token),
+    origins,
+    bearer: (token) => pages.bearer(token) ?? tokens.bearer(token),
     ...(options.openToAll && { anyone: { tokenId: 'anyone', owner: EVERYONE } }),
   };
   const door: Omit<DoorOptions, 'kind'> = {
     router,
     policy,
-    maxBodyBytes: MAX_BODY_BYTES,
+    maxBodyBytes,
     report,
     metrics,
     access: options.access,
@@ -205,6 +210,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const port = await openPort(tcp, options, report);
   for (const name of hostNames(address))
     hosts.add(isLoopback(name.replace(/^\[|\]$/g, '')) ? `${name}:*` : `${name}:${port}`);
+  for (const origin of ownOrigins(hostNames(address), port, hosts)) origins.add(origin);
   await openSocket(door, context);
   openWebhook(options, context, { host, clock, report });
   releases.add(() => dialects.beginClosing());

@@ -107,8 +107,11 @@ function originCases(port: number): [string, string[]][] {
     'null',
     '',
     `https://127.0.0.1:${port}`,
-    `http://127.0.0.1:${port}`,
-    `http://localhost:${port}`,
+    // Another program of this machine: only the origin with our port is the dashboard's.
+    `http://127.0.0.1:${port === 65535 ? 1 : port + 1}`,
+    'http://127.0.0.1',
+    'http://localhost',
+    `http://holdfast.localhost:${port}`,
     `http://127.0.0.1:${port}.evil.example`,
     'chrome-extension://abc',
   ];
@@ -165,7 +168,14 @@ function matrix(served: Served): Case[] {
   const wrongTokens = tokenCases(served);
   const add = (one: Case): void => void cases.push(one);
   // Without a token, too; the other rules are the same.
-  const open = new Set(['/docs', '/openapi.json', '/readyz']);
+  const open = new Set([
+    'GET /docs',
+    'GET /openapi.json',
+    'GET /readyz',
+    'GET /',
+    'GET /assets/some-id',
+    'POST /v1/sessions',
+  ]);
   for (const target of targetsOf(server.routes)) {
     for (const method of METHODS) {
       const at = { method, target };
@@ -174,7 +184,7 @@ function matrix(served: Served): Case[] {
       for (const [name, lines] of originCases(port))
         add({ ...at, name, lines: [host, right, ...lines], status: 403 });
       for (const [name, lines, status, query = ''] of wrongTokens)
-        if (!open.has(target) || method !== 'GET' || status === 403)
+        if (!open.has(`${method} ${target}`) || status === 403)
           add({ ...at, target: target + query, name, lines: [host, ...lines], status });
       for (const authority of ['evil.example', `127.0.0.1:${port}`])
         add({
@@ -186,7 +196,7 @@ function matrix(served: Served): Case[] {
         });
     }
     const upgrade = { method: 'GET', target };
-    if (!open.has(target))
+    if (!open.has(`GET ${target}`))
       add({ ...upgrade, name: 'upgrade, no token', lines: [host, ...UPGRADE], status: 401 });
     add({
       ...upgrade,

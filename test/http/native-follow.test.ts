@@ -9,6 +9,7 @@ import { Metrics } from '../../src/server/metrics.ts';
 import { nativeRoutes } from '../../src/server/native/routes.ts';
 import type { NativeEvent } from '../../src/server/native/events.ts';
 import { Terminals } from '../../src/terminals/terminals.ts';
+import { PageSessions } from '../../src/server/dashboard/page-sessions.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
 import { openDoor, serve, type Served } from '../support/coder-client.ts';
 import { eventData, NativeClient, outputOf, type Frame } from '../support/native-client.ts';
@@ -133,6 +134,7 @@ describe('following a process', () => {
       metrics: new Metrics(),
       clock,
       startRate: new StartRate(clock),
+      pages: new PageSessions(served.home, clock),
       terminals: new Terminals(host, clock, served.home),
       shell: '/bin/sh',
     });
@@ -276,6 +278,7 @@ describe('following completions', () => {
       metrics: new Metrics(),
       clock,
       startRate: new StartRate(clock),
+      pages: new PageSessions(served.home, clock),
     });
     const { port } = await openDoor(routes);
     const watcher = new NativeClient(

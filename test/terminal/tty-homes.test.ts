@@ -3,6 +3,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { endServer } from '../../src/cli/local/server.ts';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { shim, startTty, type Told } from '../support/tty-commands.ts';
 
@@ -154,12 +155,19 @@ describe('skills', () => {
     expect(help.stdout.split('\n')[2]).toContain('skills get agent-tty');
   });
 
-  it('[TM95] (39) a dashboard there is none, and it says what to use', async () => {
+  it('[TM95] (39) a dashboard is a page in a browser: it prints the link that signs one in', async () => {
     const user = new User();
+    onCleanup(async () => void (await endServer(user.ownHome)));
     for (const name of ['dashboard', 'd'])
       expect(await user.tty([name])).toMatchObject({
-        code: 2,
-        envelope: { command: 'dashboard', error: { code: 'INVALID_INPUT' } },
+        code: 0,
+        envelope: {
+          ok: true,
+          command: 'dashboard',
+          result: {
+            url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#code=[\w-]{22}$/) as string,
+          },
+        },
       });
   });
 });

@@ -182,6 +182,7 @@ function greeting(
     'Try it from another terminal:',
     `  ${curl}/v1/run -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
     `  ${cli} run${elsewhere} 'echo hello'`,
+    `  ${cli} dashboard${elsewhere}`,
     '',
     `Ctrl-C ends the server; its processes keep running. To end everything:  ${cli} shutdown${elsewhere}`,
   ];

@@ -25,7 +25,7 @@ export function knownCapabilities(
     row('screenshot', pictures, 'no fonts'),
     row('record-export-asciicast', true, ''),
     row('record-export-webm', pictures && onPath('ffmpeg', path), 'no ffmpeg on the PATH'),
-    row('dashboard', false, 'use "holdfast attach --read-only ID"'),
+    row('dashboard', true, ''),
   ];
 }
 

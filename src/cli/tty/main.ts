@@ -49,8 +49,6 @@ export async function ttyCommands(): Promise<TtyCommand[]> {
 /** Of two words. */
 const groups = ['record', 'home', 'skills'];
 const aliases: Readonly<Record<string, string>> = { ls: 'list', d: 'dashboard' };
-const NO_DASHBOARD =
-  'There is no dashboard: "holdfast ps" lists terminals, "holdfast attach --read-only ID" shows one.';
 const PROTOCOL_VERSION = '0.1.0';
 /** Scripts that were written for it meet its exit codes and its ways. */
 const PEER = 'agent-tty';
@@ -85,7 +83,7 @@ export async function ttyMain(args: readonly string[], options: TtyOptions): Pro
     told = name;
     await tellPlace(name, place, options);
     if (name === 'version') return await print(version(json, options));
-    if (name === 'dashboard') throw new TtyError('INVALID_INPUT', NO_DASHBOARD);
+    if (name === 'dashboard') return await print(await dashboard(json, place, options));
     if (!load) throw unknownCommand(name);
     const command = await load();
     const answer = await perform(command, rest, place, options);
@@ -164,6 +162,18 @@ async function perform(
   } finally {
     await caller.close();
   }
+}
+
+/** A page in a browser instead of one in the terminal. */
+async function dashboard(
+  json: boolean,
+  { home }: Place,
+  { env, cwd }: TtyOptions,
+): Promise<string> {
+  const { dashboardLink } = await import('../local/dashboard-link.ts');
+  const caller = new Caller({ env, cwd, home, owner: undefined });
+  const link = await dashboardLink(caller.home, { env });
+  return json ? success('dashboard', link) : `${link.url}\n`;
 }
 
 /** A state directory that others may look into keeps its own locked folder inside. */

@@ -6,6 +6,7 @@ import { optional } from '../../protocol/schema/described.ts';
 import { operations } from '../../protocol/operations.ts';
 import { leaseOperations } from './lease-operations.ts';
 import { query } from './query.ts';
+import { sessionOperations } from '../dashboard/session-operations.ts';
 import { answers } from './shapes.ts';
 import { makeStrict } from './strict-schema.ts';
 import { waitConditions } from './wait-conditions.ts';
@@ -192,6 +193,7 @@ export const nativeOperations = {
   },
   ...terminalOperations,
   ...leaseOperations,
+  ...sessionOperations,
   completions: {
     method: 'GET',
     path: '/v1/completions',

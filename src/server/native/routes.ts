@@ -7,6 +7,7 @@ import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type HostApi, type Owner, type Results } from '../../protocol/host-api.ts';
 import type { Params } from '../../protocol/operations.ts';
 import { DOCS_POLICY, docsPage } from './docs-page.ts';
+import type { PageSessions } from '../dashboard/page-sessions.ts';
 import type { Handover } from '../handover.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Calls, NativeCall } from './call.ts';
@@ -21,6 +22,7 @@ import {
   type NativeOperation,
 } from './operations.ts';
 import { nativeOwner } from './owner.ts';
+import { sessionCalls } from '../dashboard/session-calls.ts';
 import { openApi } from './openapi.ts';
 import type { Exchange, Route } from '../http/router.ts';
 import { HEARTBEAT_MS } from '../http/sse.ts';
@@ -33,6 +35,7 @@ export interface NativeOptions extends TerminalCallOptions {
   readonly metrics: Metrics;
   readonly startRate: StartRate;
   readonly maxBodyBytes: number;
+  readonly pages: PageSessions;
   /** Lets the keeper answer waiting clients, if it can. */
   readonly handover?: Handover;
   readonly heartbeatMs?: number | undefined;
@@ -51,6 +54,7 @@ export function nativeRoutes(options: NativeOptions): Route[] {
     ...leaseCalls(options),
     ...feedCalls(options),
     ...serverCalls(options),
+    ...sessionCalls(options.pages),
     ...terminalCalls(options),
   };
   return Object.entries<NativeOperation>(nativeOperations).map(([name, operation]) => {

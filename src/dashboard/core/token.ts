@@ -1,0 +1,40 @@
+// The page's token and where it is kept. Storage belongs to one origin with its port, unlike a cookie, which a browser would
+// send to every server on this machine.
+
+import { signal } from '@preact/signals';
+
+const KEY = 'holdfast.token';
+
+/** out: a link is needed. unknown: not yet asked. */
+export type SignIn = 'unknown' | 'in' | 'out';
+
+export const signIn = signal<SignIn>('unknown');
+/** Also when the tab is closed. */
+export const staysSignedIn = signal(localStorage.getItem(KEY) !== null);
+
+export function token(): string | undefined {
+  return sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY) ?? undefined;
+}
+
+export function keepToken(held: string): void {
+  forget();
+  (staysSignedIn.value ? localStorage : sessionStorage).setItem(KEY, held);
+  signIn.value = 'in';
+}
+
+/** The server no longer takes it. */
+export function signedOut(): void {
+  forget();
+  signIn.value = 'out';
+}
+
+export function setStaysSignedIn(stays: boolean): void {
+  const held = token();
+  staysSignedIn.value = stays;
+  if (held !== undefined) keepToken(held);
+}
+
+function forget(): void {
+  sessionStorage.removeItem(KEY);
+  localStorage.removeItem(KEY);
+}

@@ -1,0 +1,252 @@
+// The host: how it is, what it is allowed, who uses it, and which pages are signed in.
+
+import { useSignal, type Signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { ask, Problem } from '../core/http.ts';
+import { setStaysSignedIn, signedOut, staysSignedIn } from '../core/token.ts';
+import { bytesText, countText, dateText, durationText, visibleText } from '../model/words.ts';
+
+interface Health {
+  readonly version: string;
+  readonly uptimeMs: number;
+  readonly pid?: number;
+  readonly live?: number;
+  readonly ended?: number;
+  readonly parkedWaits?: number;
+  readonly journalBytes?: number;
+  readonly rssBytes?: number;
+  readonly degraded?: number;
+}
+
+interface OwnerUse {
+  readonly owner: string;
+  readonly live: number;
+  readonly ended: number;
+  readonly bytes: number;
+}
+
+interface Session {
+  readonly id: string;
+  readonly owner: string;
+  readonly browser: string;
+  readonly createdAtMs: number;
+  readonly seenAtMs: number;
+  readonly expiresAtMs: number;
+  readonly current: boolean;
+}
+
+interface Facts {
+  readonly health: Health;
+  readonly owners: readonly OwnerUse[];
+  readonly limits: Readonly<Record<string, number>>;
+  readonly sessions: readonly Session[];
+}
+
+const REFRESH_MS = 5000;
+
+export function HostPage() {
+  const facts = useSignal<Facts | undefined>(undefined);
+  const problem = useSignal<Problem | undefined>(undefined);
+  const refresh = (): void => {
+    load().then(
+      (loaded) => {
+        facts.value = loaded;
+        problem.value = undefined;
+      },
+      (error: unknown) => {
+        problem.value = error as Problem;
+      },
+    );
+  };
+  useEffect(() => {
+    refresh();
+    const timer = setInterval(refresh, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const { value } = facts;
+  return (
+    <main class="page host">
+      <h1>Host</h1>
+      {problem.value && (
+        <p class="problem" role="alert">
+          {problem.value.message}
+        </p>
+      )}
+      {value && (
+        <>
+          <HealthTable {...value.health} />
+          <OwnerTable owners={value.owners} />
+          <SessionTable sessions={value.sessions} changed={refresh} problem={problem} />
+          <LimitTable limits={value.limits} />
+        </>
+      )}
+    </main>
+  );
+}
+
+async function load(): Promise<Facts> {
+  const [health, { owners }, limits, { sessions }] = await Promise.all([
+    ask<Health>('GET', '/v1/health'),
+    ask<{ owners: OwnerUse[] }>('GET', '/v1/owners'),
+    ask<{ host: Record<string, number> }>('GET', '/v1/limits'),
+    ask<{ sessions: Session[] }>('GET', '/v1/sessions'),
+  ]);
+  return { health, owners, limits: limits.host, sessions };
+}
+
+function HealthTable(health: Health) {
+  const { live, ended, journalBytes, rssBytes, degraded, parkedWaits, pid } = health;
+  const rows: [string, string | undefined][] = [
+    ['version', health.version],
+    ['keeper', pid === undefined ? undefined : `pid ${pid}`],
+    ['up', durationText(health.uptimeMs)],
+    ['processes', live === undefined ? undefined : `${live} live, ${ended} ended`],
+    ['on disk', journalBytes === undefined ? undefined : bytesText(journalBytes)],
+    ['memory', rssBytes === undefined ? undefined : bytesText(rssBytes)],
+    ['waiting callers', parkedWaits === undefined ? undefined : countText(parkedWaits)],
+    [
+      'output not stored',
+      degraded === undefined ? undefined : degraded === 0 ? 'none' : `of ${degraded} processes`,
+    ],
+  ];
+  return (
+    <section aria-labelledby="health">
+      <h2 id="health">Health</h2>
+      <dl class="facts">
+        {rows.map(([name, text]) =>
+          text === undefined ? null : (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{text}</dd>
+            </div>
+          ),
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function OwnerTable({ owners }: { readonly owners: readonly OwnerUse[] }) {
+  if (owners.length === 0) return null;
+  return (
+    <section aria-labelledby="owners">
+      <h2 id="owners">Owners</h2>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">owner</th>
+            <th scope="col" class="number">
+              live
+            </th>
+            <th scope="col" class="number">
+              ended
+            </th>
+            <th scope="col" class="number">
+              output
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {owners.map(({ owner, live, ended, bytes }) => (
+            <tr key={owner}>
+              <td>{visibleText(owner)}</td>
+              <td class="number">{countText(live)}</td>
+              <td class="number">{countText(ended)}</td>
+              <td class="number">{bytesText(bytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+interface SessionTableProps {
+  readonly sessions: readonly Session[];
+  readonly changed: () => void;
+  readonly problem: Signal<Problem | undefined>;
+}
+
+function SessionTable({ sessions, changed, problem }: SessionTableProps) {
+  const revoke = ({ id, current }: Session): void => {
+    ask('DELETE', `/v1/sessions/${id}`).then(current ? signedOut : changed, (error: unknown) => {
+      problem.value = error as Problem;
+    });
+  };
+  return (
+    <section aria-labelledby="sessions">
+      <h2 id="sessions">Signed-in pages</h2>
+      <label class="choice">
+        <input
+          type="checkbox"
+          checked={staysSignedIn.value}
+          onChange={({ currentTarget }) => setStaysSignedIn(currentTarget.checked)}
+        />
+        Keep this browser signed in when its tab is closed
+      </label>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">browser</th>
+            <th scope="col">sees</th>
+            <th scope="col">since</th>
+            <th scope="col">until</th>
+            <th scope="col">
+              <span class="unseen">action</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {sessions.map((session) => (
+            <tr key={session.id}>
+              <td title={visibleText(session.browser)}>
+                {browserName(session.browser)}
+                {session.current && <span class="tag">this page</span>}
+              </td>
+              <td>{session.owner === '*' ? 'all owners' : visibleText(session.owner)}</td>
+              <td>{dateText(session.createdAtMs)}</td>
+              <td>{dateText(session.expiresAtMs)}</td>
+              <td>
+                <button type="button" onClick={() => revoke(session)}>
+                  {session.current ? 'Sign out' : 'Revoke'}
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function LimitTable({ limits }: { readonly limits: Readonly<Record<string, number>> }) {
+  return (
+    <section aria-labelledby="limits">
+      <h2 id="limits">Limits</h2>
+      <dl class="facts">
+        {Object.entries(limits).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{limitText(name, value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+/** Names of limits end with their unit. */
+function limitText(name: string, value: number): string {
+  if (name.endsWith('Bytes')) return bytesText(value);
+  if (name.endsWith('Ms')) return durationText(value);
+  return countText(value);
+}
+
+/** "Firefox 128" of what a browser says of itself at length. */
+function browserName(agent: string): string {
+  const [, name, version] =
+    /(Edg|Firefox|HeadlessChrome|Chrome)\/(\d+)/.exec(agent) ??
+    /(?:Version\/(?<v>\d+)).*(Safari)/.exec(agent) ??
+    [];
+  return name === undefined ? visibleText(agent).slice(0, 40) : `${name} ${version}`;
+}

@@ -1,0 +1,27 @@
+// What the operations on sessions of dashboard pages do.
+
+import { EVERYONE } from '../../protocol/host-api.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { Calls } from '../native/call.ts';
+import { tokenIdOf, type PageSessions } from './page-sessions.ts';
+
+export function sessionCalls(pages: PageSessions) {
+  /** All for the admin; otherwise those of the same owner. */
+  const seenBy = (sees: string) => (owner: string) => sees === EVERYONE || sees === owner;
+  return {
+    createSessionCode: async ({ owner }) => pages.createCode(owner.sees),
+    openSession: async ({ exchange, body: { code } }) =>
+      pages.open(code, exchange.request.headers['user-agent'] ?? ''),
+    listSessions: async ({ exchange, owner }) => {
+      const { tokenId } = exchange.caller;
+      const sessions = pages.list(seenBy(owner.sees)).map((each) => {
+        return { ...each, current: tokenIdOf(each.id) === tokenId };
+      });
+      return { sessions };
+    },
+    endSession: async ({ owner, id }) => {
+      if (pages.revoke(id, seenBy(owner.sees))) return {};
+      throw new HoldfastError('not_found', 'There is no such session; it may have ended.');
+    },
+  } satisfies Partial<Calls>;
+}

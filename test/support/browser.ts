@@ -1,0 +1,77 @@
+// A real browser for tests of the dashboard: Debian's chromium, driven over its debugging protocol. Whatever the page must never
+// do is watched in every test: break its security policy, throw, or ask another origin.
+
+import { existsSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { onCleanup } from './hosts.ts';
+import { main } from './command-line.ts';
+
+const CHROMIUM = '/usr/bin/chromium';
+/** Without it these tests are left out, and `npm test` says so before it begins. */
+export const hasBrowser = existsSync(CHROMIUM);
+
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-dev-shm-usage',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** With a profile of its own that is empty and goes with it. */
+export function startBrowser(...more: string[]): Promise<Browser> {
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    headless: true,
+    args: [...ARGUMENTS, ...more],
+  });
+}
+
+export interface Watched {
+  readonly page: Page;
+  /** Violations of the policy, exceptions, errors in the console, requests elsewhere. */
+  readonly faults: readonly string[];
+}
+
+/** A page as a new person would open it. Gone after the test. */
+export async function openPage(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    colorScheme: 'dark',
+    ...options,
+  });
+  onCleanup(() => context.close());
+  const page = await context.newPage();
+  const faults: string[] = [];
+  // A server that is down or refuses is no fault of the page.
+  page.on('console', (message) => {
+    if (
+      message.type() === 'error' &&
+      !/^Failed to load resource|WebSocket connection/.test(message.text())
+    )
+      faults.push(message.text());
+  });
+  page.on('pageerror', (error) => faults.push(String(error.stack)));
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    const own =
+      url.hostname === '127.0.0.1' || url.protocol === 'data:' || url.protocol === 'blob:';
+    if (!own) faults.push(`asked ${url.origin}`);
+  });
+  return { page, faults };
+}
+
+/** The link that the command line prints. */
+export async function signInLink(home: string, ...more: string[]): Promise<string> {
+  const args = [main, 'dashboard', '--print', '--home', home, ...more];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  return stdout.trim();
+}
