@@ -641,6 +641,15 @@ describe('native figures', () => {
     expect(refused.bytes.toString()).not.toContain(secret);
   });
 
+  it('[DB4] sessions of pages are answered as described', async () => {
+    const { json: made } = await client.post('/v1/sessions/codes');
+    const { code } = made as { code: string };
+    const { json: opened } = await client.post('/v1/sessions', { code });
+    const { id } = (opened as { session: { id: string } }).session;
+    expect((await client.get('/v1/sessions')).json).toMatchObject({ sessions: [{ id }] });
+    expect((await client.delete(`/v1/sessions/${id}`)).json).toEqual({});
+  });
+
   it('[API18] every operation that answers JSON was answered in this file as its description says', () => {
     const described = Object.entries<NativeOperation>(nativeOperations)
       .filter(([, { answer, path }]) => answer !== undefined && !path.startsWith('/v1/terminals'))
