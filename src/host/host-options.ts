@@ -1,4 +1,4 @@
-// What a host is opened with.
+// The options of a host.
 
 import type { Clock } from '../base/clock.ts';
 import type { Disk } from '../base/disk.ts';
@@ -7,7 +7,7 @@ import type { InheritedEnvironment } from './start/launch-plan.ts';
 import type { Transition } from './transitions.ts';
 
 export interface HostOptions {
-  /** Where journals are kept. One host at a time. */
+  /** The state folder. Only one host may use it at a time. */
   readonly folder: string;
   /** What children inherit. */
   readonly surroundings: InheritedEnvironment;
@@ -16,9 +16,9 @@ export interface HostOptions {
   readonly clock?: Clock;
   readonly disk?: Disk;
   readonly report?: (message: string) => void;
-  /** Told of every change of the state of a process. */
+  /** Called at every change of the state of a process. */
   readonly transition?: (transition: Transition) => void;
-  /** Become the reaper of every descendant. Only in a program of its own: it would take other children's exits. */
+  /** Become the subreaper of every descendant. Only in a program of its own: it would reap other children too. */
   readonly adopts?: boolean;
   readonly children?: 'posix' | 'node';
 }

@@ -1,5 +1,4 @@
-// The host: every process of one state folder, behind one interface. Each operation finds its process through its owner
-// and leaves the work to the part whose noun it is.
+// The host: every process of one state folder, behind one interface. Each operation finds its process through its owner.
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import { residentBytes } from '../system/resident-size.ts';
@@ -9,13 +8,23 @@ import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
 import { isDegraded } from './process/process-info.ts';
 import { Matcher } from '../journal/search/matcher.ts';
-import { readRange } from '../journal/read/reader.ts';
+import { extentPage } from '../journal/read/extent.ts';
+import { readPage, readRange } from '../journal/read/reader.ts';
 import { waitUntil } from './wait/wait-until.ts';
 import { conditionTools, type ConditionTools } from './wait/conditions.ts';
 import type { HeldProcess } from './process/held-process.ts';
 import type { HostOptions } from './host-options.ts';
+import type { RunResult } from '../protocol/run.ts';
+import type { Terminal } from './terminal/terminal.ts';
 import { ProcessLifecycle } from './lifecycle.ts';
-import { PageSource, stillKnown, whileKnown } from './process/page-source.ts';
+import {
+  readEvents,
+  stillKnown,
+  whileKnown,
+  type ExtentPage,
+  type MakeLarge,
+  type ReadDeps,
+} from './process/read-events.ts';
 import { listRows } from './list-rows.ts';
 import { ParkedWaits } from './wait/parked-waits.ts';
 import { useFastLibraries } from '../system/fast-libraries.ts';
@@ -24,8 +33,7 @@ import { byteSource, SharedTexts } from './process/views.ts';
 import { settle, waitFor } from './wait/wait-operation.ts';
 import { recorded, writeInput } from './process/write-input.ts';
 
-/** Makes a large answer when there is room for it, which a caller behind a socket may have to wait for. */
-export type InRoom = <T>(make: () => Promise<T>) => Promise<T>;
+const makeNow: MakeLarge = (make) => make();
 
 export class Host implements HostApi {
   private readonly lifecycle: ProcessLifecycle;
@@ -35,9 +43,10 @@ export class Host implements HostApi {
   private readonly conditionTools: ConditionTools;
   private readonly texts = new SharedTexts();
   private readonly parked: ParkedWaits;
+  private readonly reading: ReadDeps;
   private closing: Promise<CloseReport> | undefined;
 
-  /** Opens the folder and takes up what an earlier host left in it. */
+  /** Opens the folder and recovers the processes of an earlier host. */
   static async open(options: HostOptions): Promise<Host> {
     useFastLibraries();
     const host = new Host(options);
@@ -53,6 +62,7 @@ export class Host implements HostApi {
     this.parked = new ParkedWaits(lifecycle.limits.parkedWaits);
     this.matcher = new Matcher({ clock });
     this.conditionTools = conditionTools(clock, tracker, this.matcher);
+    this.reading = { lifecycle, parked: this.parked, conditionTools: this.conditionTools };
   }
 
   async start(
@@ -62,12 +72,12 @@ export class Host implements HostApi {
   ): Promise<Results['start']> {
     const spec = this.params('start', input);
     const { process, attached } = await this.lifecycle.start(owner, spec);
-    // The next keeper knows it, too.
+    // From here on the next keeper would find it too.
     await recorded(process, 1);
     const { waitMs = 0, settleMs = 0 } = spec;
-    // An equal start that is made again, as after a lost connection, has no more time than the first.
+    // A repeated start, for example after a lost connection, has no more time than the first one.
     const timeoutMs = Math.ceil(attached ? waitMs - process.info().durationMs : waitMs);
-    // It has been started: where no more may wait, this is answered at once.
+    // The process runs: if no more waits are admitted, answer now instead of failing.
     if (timeoutMs > 0 && process.outcome === undefined && this.parked.admits(owner))
       await this.parkFor(owner, process, () => process.outcome, { timeoutMs, signal });
     if (waitMs > 0 && settleMs > 0 && process.outcome && this.parked.admits(owner))
@@ -88,28 +98,25 @@ export class Host implements HostApi {
     return this.find(owner, this.params('get', input)).info();
   }
 
-  async read(owner: Owner, input: Params<'read'>, signal?: CancelSignal): Promise<Results['read']> {
-    return (await this.openPage(owner, input, signal)).page();
+  async read(
+    owner: Owner,
+    input: Params<'read'>,
+    signal?: CancelSignal,
+    makeLarge: MakeLarge = makeNow,
+  ): Promise<Results['read']> {
+    const params = this.params('read', input);
+    return readEvents(this.reading, owner, params, { read: readPage, signal, makeLarge });
   }
 
-  /** The first half of `read`: there is a page, or the time is over. Whoever asks for it then gets it from the answer. */
-  async openPage(owner: Owner, input: Params<'read'>, signal?: CancelSignal): Promise<PageSource> {
+  /** As `read`; a large page is answered with its extent in a file, which the caller reads itself. */
+  async readExtent(
+    owner: Owner,
+    input: Params<'read'>,
+    signal: CancelSignal,
+    makeLarge: MakeLarge,
+  ): Promise<Results['read'] | ExtentPage> {
     const params = this.params('read', input);
-    const { id, waitMs, afterCount } = params;
-    if (waitMs !== undefined) await this.lifecycle.startsUnderWay(owner, [id]);
-    const process = this.find(owner, params);
-    const counted = params.uncounted === true || afterCount !== undefined;
-    const recalling = counted ? process.uncounted.recall(process.journal) : undefined;
-    if (recalling) await recalling;
-    const after =
-      afterCount === undefined ? (params.after ?? 0) : process.uncounted.seqOf(afterCount);
-    if (waitMs !== undefined && process.live && process.journal.visibleSeq <= after) {
-      const waits = [{ process, for: [{ kind: 'growth', after } as const] }];
-      await this.parked.park(owner, () =>
-        waitFor({ waits, mode: 'first', timeoutMs: waitMs, signal }, this.conditionTools),
-      );
-    }
-    return new PageSource(process, { ...params, after });
+    return readEvents(this.reading, owner, params, { read: extentPage, signal, makeLarge });
   }
 
   async range(owner: Owner, input: Params<'range'>): Promise<Results['range']> {
@@ -119,22 +126,15 @@ export class Host implements HostApi {
     const totalBytes = process.journal.visibleOffset;
     const maxBytes = params.maxBytes ?? DEFAULT_PAGE_BYTES;
     const found = await whileKnown(process, readRange(process.journal, params.offset, maxBytes));
-    const nothing = { offset: params.offset, bytes: Buffer.alloc(0), missedBytes: 0 };
-    const { offset, bytes, missedBytes } = found ?? nothing;
-    return {
-      offset,
-      bytes,
-      missedBytes,
-      totalBytes,
-      end: !live && offset + bytes.length >= totalBytes,
-    };
+    const part = found ?? { offset: params.offset, bytes: Buffer.alloc(0), missedBytes: 0 };
+    return { ...part, totalBytes, end: !live && part.offset + part.bytes.length >= totalBytes };
   }
 
   async text(
     owner: Owner,
     input: Params<'text'>,
     signal?: CancelSignal,
-    inRoom: InRoom = (make) => make(),
+    makeLarge: MakeLarge = makeNow,
   ): Promise<Results['text']> {
     const params = this.params('text', input);
     const { waitMs, drainMs = 0 } = params;
@@ -146,9 +146,9 @@ export class Host implements HostApi {
       if (timeoutMs > 0)
         await this.parkFor(owner, process, () => process.closedAtMs, { timeoutMs, signal });
     }
-    // Before the output, so that a process said to have ended has all its output here.
+    // Taken before the output is read, so that the text of an exited process is complete.
     const info = process.info();
-    const { text, truncated } = await inRoom(() =>
+    const { text, truncated } = await makeLarge(() =>
       whileKnown(process, this.texts.of(process.journal, params)),
     );
     return { text, process: info, ...(truncated && { truncated }) };
@@ -179,12 +179,7 @@ export class Host implements HostApi {
 
   async run(owner: Owner, input: Params<'run'>, signal?: CancelSignal): Promise<Results['run']> {
     const params = this.params('run', input);
-    const process = this.find(owner, params);
-    const { terminal } = process;
-    return whileKnown(
-      process,
-      this.parked.park(owner, () => terminal.run(params, signal)),
-    );
+    return this.parkRun(owner, params, (terminal) => terminal.run(params, signal));
   }
 
   async runWait(
@@ -193,12 +188,7 @@ export class Host implements HostApi {
     signal?: CancelSignal,
   ): Promise<Results['runWait']> {
     const params = this.params('runWait', input);
-    const process = this.find(owner, params);
-    const { terminal } = process;
-    return whileKnown(
-      process,
-      this.parked.park(owner, () => terminal.runWait(params, signal)),
-    );
+    return this.parkRun(owner, params, (terminal) => terminal.runWait(params, signal));
   }
 
   async mark(owner: Owner, input: Params<'mark'>): Promise<Results['mark']> {
@@ -304,19 +294,19 @@ export class Host implements HostApi {
     };
   }
 
-  /** Whether no process is live and nothing that came from one is: closing would end nobody. */
-  async keepsNobody(): Promise<boolean> {
+  /** Whether no process and no descendant is alive: closing would end nothing. */
+  async isIdle(): Promise<boolean> {
     await this.lifecycle.tracker.checkUnreported();
     const processes = Array.from(this.lifecycle.registry.all());
     return processes.every(({ live, settled }) => !live && settled);
   }
 
-  /** Ends everything that was started and leaves no descendant. Always completes. */
+  /** Ends every process with all descendants. Always completes. */
   async close(): Promise<void> {
     await this.shutDown();
   }
 
-  /** As `close`, and says what could not be done. Never rejects; a second caller is told the same. */
+  /** As `close`, and reports what failed. Never rejects; later callers get the same report. */
   shutDown(graceMs?: number): Promise<CloseReport> {
     this.closing ??= this.lifecycle.close(this.matcher, graceMs);
     return this.closing;
@@ -331,7 +321,18 @@ export class Host implements HostApi {
     return this.lifecycle.registry.find(owner, target.id);
   }
 
-  /** Until the process has what is asked of it. */
+  private parkRun(
+    owner: Owner,
+    target: { readonly id: string },
+    run: (terminal: Terminal) => Promise<RunResult>,
+  ): Promise<RunResult> {
+    const process = this.find(owner, target);
+    const { terminal } = process;
+    const parked = this.parked.park(owner, () => run(terminal));
+    return whileKnown(process, parked);
+  }
+
+  /** Waits until `has` returns something. */
   private parkFor(
     owner: Owner,
     process: HeldProcess,
@@ -345,4 +346,4 @@ export class Host implements HostApi {
   }
 }
 
-export type { HostOptions };
+export type { HostOptions, MakeLarge };

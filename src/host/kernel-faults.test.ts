@@ -36,7 +36,7 @@ describe('a kernel that does not tell', () => {
   test('[H100] how much a pipe holds: the exit is told, behind all that was printed', async () => {
     const posix = but({ readableBytes: fail('ioctl') });
     const { child, recorder } = await nursery.start(
-      (plan, listener, tools) => startPipeChild(plan, listener, { ...tools, posix }),
+      (plan, tools) => startPipeChild(plan, { ...tools, posix }),
       // Somebody holds the pipe open: its end is not what tells that all was read.
       shellPlan('sleep 1000 & printf %s $!; exit 3'),
     );
@@ -58,7 +58,7 @@ describe('a kernel that does not tell', () => {
       readability: fail('poll'),
     });
     const { child, recorder } = await nursery.start(
-      (plan, listener, tools) => startPtyChild(plan, listener, { ...tools, posix }),
+      (plan, tools) => startPtyChild(plan, { ...tools, posix }),
       planOf(['/bin/cat'], { streams: 'pty', stdin: 'pipe' }),
     );
     const { terminal } = child;

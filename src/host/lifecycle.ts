@@ -120,6 +120,7 @@ export class ProcessLifecycle {
     this.starterOptions = {
       fingerprintKey: folderKey(join(options.folder, 'fingerprint.key')),
       registry,
+      begin: (process) => this.begin(process),
       leases: this.leases,
       children,
       surroundings,
@@ -158,10 +159,8 @@ export class ProcessLifecycle {
     return this.feed.completions;
   }
 
-  async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
-    const answer = await this.starter.start(owner, spec);
-    if (!answer.attached) this.started(answer.process);
-    return answer;
+  start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
+    return this.starter.start(owner, spec);
   }
 
   /** Resolves when no start of these ids is under way. */
@@ -241,7 +240,9 @@ export class ProcessLifecycle {
     return closing.report;
   }
 
-  private started(process: HeldProcess): void {
+  /** Registers a process that has been started, and watches it. */
+  private begin(process: HeldProcess): void {
+    this.registry.add(process);
     this.tracker.started(process);
     const { journal, facts } = process;
     this.note('start', process, `pid ${facts.pid}`);

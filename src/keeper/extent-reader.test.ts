@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { makeJournal } from '../../test/support/journals.ts';
 import { MemoryDisk } from '../../test/support/memory-disk.ts';
-import type { ExtentPage } from '../host/process/page-source.ts';
+import type { ExtentPage } from '../host/process/read-events.ts';
 import { extentPage } from '../journal/read/extent.ts';
 import type { Journal } from '../journal/write/journal.ts';
 import { readPage } from '../journal/read/reader.ts';

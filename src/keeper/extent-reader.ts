@@ -5,7 +5,7 @@ import { BufferPool } from '../base/bytes/buffer-pool.ts';
 import { systemDisk, type Disk } from '../base/disk.ts';
 import { once } from '../base/once.ts';
 import { readExtent } from '../journal/read/extent.ts';
-import type { ExtentPage } from '../host/process/page-source.ts';
+import type { ExtentPage } from '../host/process/read-events.ts';
 import type { Page } from '../protocol/host-api.ts';
 
 /** After so many in a row that could not be read, the keeper's files are taken to be out of reach. */

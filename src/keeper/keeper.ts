@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import { DeferredBatch } from '../base/deferred-batch.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
-import type { Host, InRoom } from '../host/host.ts';
+import type { Host, MakeLarge } from '../host/host.ts';
 import { loadPosix } from '../system/posix.ts';
 import { isReserved } from '../system/descriptor-reserve.ts';
 import type { CloseReport } from '../protocol/host-api.ts';
@@ -127,7 +127,7 @@ export class Keeper {
   }
 
   private async leaveIfIdle(): Promise<void> {
-    const isEmpty = await this.options.host.keepsNobody();
+    const isEmpty = await this.options.host.isIdle();
     if (this.connections.size > 0) return;
     if (isEmpty) await this.stop('there is nothing to keep');
     else this.watchIdle();
@@ -238,25 +238,21 @@ class Connection {
         ),
       );
     }
-    if (op === 'read') return this.page(request, signal);
-    const inRoom: InRoom = (make) => this.room.make({ owner, signal }, make);
-    if (op === 'text') return this.host.text(owner, params as Params<'text'>, signal, inRoom);
-    if (op === 'range') return inRoom(() => this.host.range(owner, params as Params<'range'>));
+    const makeLarge: MakeLarge = (make) => this.room.make({ owner, signal }, make);
+    if (op === 'read') {
+      const name = request.near ? 'readExtent' : 'read';
+      return this.host[name](owner, params as Params<'read'>, signal, makeLarge);
+    }
+    if (op === 'text') return this.host.text(owner, params as Params<'text'>, signal, makeLarge);
+    if (op === 'range') return makeLarge(() => this.host.range(owner, params as Params<'range'>));
     if (op === 'search') {
       const search = (): Promise<unknown> =>
         this.host.search(owner, params as Params<'search'>, signal);
       return this.room.search({ owner, signal }, search);
     }
-    if (op === 'list') return inRoom(() => this.host.list(owner, params as Params<'list'>));
+    if (op === 'list') return makeLarge(() => this.host.list(owner, params as Params<'list'>));
     const operation = this.host[op] as (...args: unknown[]) => Promise<unknown>;
     return operation.call(this.host, owner, params, signal);
-  }
-
-  private async page(request: Request, signal: CancelSignal): Promise<unknown> {
-    const { owner, params, near } = request;
-    const source = await this.host.openPage(owner, params as Params<'read'>, signal);
-    const make = (): Promise<unknown> => (near ? source.extentPage() : source.page());
-    return source.isSmall ? make() : this.room.make({ owner, signal }, make);
   }
 
   private async deliver(request: Request, signal: CancelSignal): Promise<unknown> {

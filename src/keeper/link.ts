@@ -7,7 +7,7 @@ import { systemClock } from '../base/clock.ts';
 import { errnoOf } from '../base/disk.ts';
 import { PeerWatch } from '../system/peer-watch.ts';
 import { isStopped, whyStill } from '../system/process-state.ts';
-import type { ExtentPage } from '../host/process/page-source.ts';
+import type { ExtentPage } from '../host/process/read-events.ts';
 import { abortedError } from '../protocol/cancellation.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
 import type { CloseReport, HostApi, Owner, Page } from '../protocol/host-api.ts';

@@ -36,7 +36,13 @@ export class OomCounter {
     this.count = undefined;
   }
 
-  /** Call at every exit of a child: whether there certainly was a victim since the previous exit. */
+  /** Adds `oom` to the status of a child that the OOM killer certainly ended. Call it at every exit of a child. */
+  explain<Status extends { readonly signal?: string }>(status: Status): Status & { oom?: true } {
+    const struck = this.struck();
+    return struck && status.signal === 'SIGKILL' ? { ...status, oom: true } : status;
+  }
+
+  /** Whether there certainly was a victim since the previous call. */
   struck(): boolean {
     if (!this.count) return false;
     const [before, beforeUs] = [this.seen, this.seenUs];

@@ -80,7 +80,7 @@ export function requirePosix(): Posix {
   return posix;
 }
 
-type Start = (plan: LaunchPlan, listener: ChildListener, tools: ChildTools) => Promise<Child>;
+type Start = (plan: LaunchPlan, tools: ChildTools) => Promise<Child>;
 
 /** Starts children and ends what is left of them. */
 export class Nursery {
@@ -101,7 +101,8 @@ export class Nursery {
 
   async start(start: Start, plan: LaunchPlan): Promise<{ child: Child; recorder: Recorder }> {
     const recorder = new Recorder();
-    const child = await start(plan, recorder, this.tools);
+    const child = await start(plan, this.tools);
+    child.listen(recorder);
     this.#started.push(child);
     return { child, recorder };
   }

@@ -1,8 +1,8 @@
-// How this host starts children: by the system's own calls where they can be had, otherwise through Node.
+// Starts children: with system calls where these are available, otherwise through Node.
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
-import type { Child, ChildListener, ExitStatus } from './child.ts';
+import type { Child } from './child.ts';
 import { createReadBuffer, type ChildTools } from './descriptor.ts';
 import { startNodeChild } from './node-child.ts';
 import { OomCounter } from '../../system/oom.ts';
@@ -10,10 +10,10 @@ import { startPipeChild } from './pipe-child.ts';
 import { loadPosix, posixProblem } from '../../system/posix.ts';
 import { startPtyChild } from './pty-child.ts';
 import { Poller } from './poller.ts';
-import { Reaper } from './reaper.ts';
+import { Reaper, type ReaperOptions } from './reaper.ts';
 
 export interface ChildrenOptions {
-  /** Be the subreaper of every descendant, and reap them. Only for a program that starts no children through Node. */
+  /** Become the subreaper of every descendant. Only for a program that starts no children through Node. */
   readonly adopts: boolean;
   readonly kind?: 'posix' | 'node' | undefined;
   /** A child or an orphan of this process has been reaped. */
@@ -22,7 +22,7 @@ export interface ChildrenOptions {
 
 export class Children {
   readonly kind: 'posix' | 'node';
-  /** True when the death of every descendant is told to us by the kernel. */
+  /** We are the subreaper: the kernel reports the exit of every orphan to us. */
   readonly adopts: boolean;
   private readonly tools: ChildTools | undefined;
   private readonly oom = new OomCounter();
@@ -39,21 +39,20 @@ export class Children {
     this.adopts = posix !== undefined && options.adopts;
     if (!posix) return;
     if (this.adopts) posix.setSubreaper(true);
-    const reaper = new Reaper({ posix, adopts: this.adopts, onReaped: options.reaped });
+    const explain: ReaperOptions['explain'] = (status) => this.oom.explain(status);
+    const reaper = new Reaper({ posix, adopts: this.adopts, onReaped: options.reaped, explain });
     const poller = new Poller(posix);
     this.tools = { posix, reaper, poller, readBuffer: createReadBuffer() };
   }
 
-  /** Nothing is told to the listener before this has returned. */
-  start(plan: LaunchPlan, listener: ChildListener): Promise<Child> {
-    const told = this.withCause(listener);
-    if (!this.tools) return startNodeChild(plan, told);
+  start(plan: LaunchPlan): Promise<Child> {
+    if (!this.tools) return startNodeChild(plan, (status) => this.oom.explain(status));
     return plan.streams === 'pty'
-      ? startPtyChild(plan, told, this.tools)
-      : startPipeChild(plan, told, this.tools);
+      ? startPtyChild(plan, this.tools)
+      : startPipeChild(plan, this.tools);
   }
 
-  /** Whether this is a child that was started here and has not been reaped. */
+  /** Whether this is a child that we started and have not reaped. */
   isRoot(pid: number): boolean {
     return this.tools?.reaper.has(pid) ?? false;
   }
@@ -62,17 +61,5 @@ export class Children {
     this.oom.close();
     this.tools?.reaper.close();
     this.tools?.poller.close();
-  }
-
-  private withCause(listener: ChildListener): ChildListener {
-    return {
-      output: (stream, bytes) => listener.output(stream, bytes),
-      ended: () => listener.ended(),
-      exited: (status: ExitStatus) => {
-        // Asked at every exit, for the sake of the next one.
-        const struck = this.oom.struck();
-        listener.exited(struck && status.signal === 'SIGKILL' ? { ...status, oom: true } : status);
-      },
-    };
   }
 }

@@ -1,5 +1,5 @@
-// One end of a pipe, or the master of a terminal, that is ours: reads into a buffer that is lent to the listener, and
-// writes with one promise per write. Both stop and go on with what the kernel has and takes.
+// A non-blocking end of a pipe, or the master of a terminal: reads into a shared buffer, and writes with one promise per
+// write.
 
 import { closeSync } from 'node:fs';
 
@@ -9,7 +9,7 @@ import { tryQuery } from '../../system/posix-library.ts';
 import type { Happened, Poller } from './poller.ts';
 import type { Reaper } from './reaper.ts';
 
-/** What children share. One read buffer serves all: a read and its delivery are one step of the event loop. */
+/** Shared by all children. One read buffer is enough: a read and its delivery are one step of the event loop. */
 export interface ChildTools {
   readonly posix: Posix;
   readonly reaper: Reaper;
@@ -22,15 +22,15 @@ export function createReadBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(131_072);
 }
 
-/** What a pipe holds by default. */
+/** Default capacity of a pipe. */
 const PIPE_BYTES = 65_536;
-/** The kernel has no memory for what is written (pipe(7) needs a page): it is tried again after so long. */
-const AGAIN_MS = 50;
+/** Retry delay when the kernel has no memory for a write (a pipe needs a page). */
+const RETRY_MS = 50;
 
 interface Reading {
-  /** The bytes are only lent. */
+  /** The bytes are valid only during the call. */
   readonly received: (bytes: Buffer) => void;
-  /** Called once, when nothing more comes. The descriptor closes itself afterwards. */
+  /** Called once, at the end of the stream. The descriptor closes itself afterwards. */
   readonly over: () => void;
 }
 
@@ -47,15 +47,15 @@ export function stdinClosed(): HoldfastError {
 export class Descriptor {
   readonly fd: number;
   private readonly tools: ChildTools;
-  /** Undefined when there is nothing to read, or no more. */
+  /** Undefined for a descriptor that is only written, and after the end of the stream. */
   private reading: Reading | undefined;
   private paused = false;
   private readonly writes: Write[] = [];
   private ending = false;
   private open = true;
-  private again: NodeJS.Timeout | undefined;
+  private retryTimer: NodeJS.Timeout | undefined;
 
-  /** Takes over `fd`, which does not block. Nothing is told before the next turn of the loop. */
+  /** Takes ownership of `fd`. Calls back from the next turn of the event loop on. */
   constructor(fd: number, tools: ChildTools, reading?: Reading) {
     this.fd = fd;
     this.tools = tools;
@@ -74,16 +74,15 @@ export class Descriptor {
   }
 
   /**
-   * Delivers what it holds at this moment, even while it is paused; no more, since others may go on writing for ever.
-   * True when that was all that ever comes; `over` is then not called. `held` is what it can hold at most, where the
-   * kernel does not tell.
+   * Delivers what the kernel holds now, even while paused; no more, because others may keep writing. True at the end of
+   * the stream; `over` is then not called. `held`: its capacity, where FIONREAD is not exact.
    */
   drain(held?: number): boolean {
     let left = held;
-    for (let count = this.take(); count !== 0; count = this.take()) {
+    for (let count = this.readOnce(); count !== 0; count = this.readOnce()) {
       if (count === undefined) return false;
       left = left === undefined ? this.held() : left - count;
-      // At nothing it is read once more, for the end.
+      // At 0 read once more, to see the end.
       if (left < 0) return false;
     }
     const wasReading = this.reading !== undefined;
@@ -97,16 +96,16 @@ export class Descriptor {
     if (bytes.length === 0) return Promise.resolve();
     return new Promise((taken, refused) => {
       this.writes.push({ bytes, taken, refused });
-      if (this.writes.length === 1) this.give();
+      if (this.writes.length === 1) this.writePending();
     });
   }
 
-  /** The kernel has not taken everything written. */
+  /** The kernel has not taken all written bytes. */
   get isWriting(): boolean {
     return this.writes.length > 0;
   }
 
-  /** Closes once everything written before has been taken. */
+  /** Closes after the pending writes. */
   end(): void {
     this.ending = true;
     if (this.writes.length === 0) this.close();
@@ -118,37 +117,37 @@ export class Descriptor {
     this.reading = undefined;
     this.tools.poller.forget(this.fd);
     closeSync(this.fd);
-    clearTimeout(this.again);
+    clearTimeout(this.retryTimer);
     for (const { refused } of this.writes.splice(0)) refused(stdinClosed());
   }
 
   private watch(): void {
     if (!this.open) return;
     const read = this.reading !== undefined && !this.paused;
-    // The kernel calls a pipe writable that it has no memory for.
-    const write = this.writes.length > 0 && this.again === undefined;
+    // The kernel reports a pipe as writable even when it has no memory for a write.
+    const write = this.writes.length > 0 && this.retryTimer === undefined;
     this.tools.poller.watch(this.fd, { read, write }, this.happened);
   }
 
   private readonly happened = ({ read, write, hangUp }: Happened): void => {
-    if (write) this.give();
-    if (read && this.reading && !this.paused) this.readOn(hangUp);
+    if (write) this.writePending();
+    if (read && this.reading && !this.paused) this.readReady(hangUp);
   };
 
-  /** Once: then another one has its turn. Where nobody writes any more it shows at once whether that was all. */
-  private readOn(hangUp: boolean): void {
-    let count = this.take();
-    if (count && hangUp && this.reading && !this.paused) count = this.take();
+  /** Reads once, so that other descriptors get their turn. After a hang-up it reads again, to see the end at once. */
+  private readReady(hangUp: boolean): void {
+    let count = this.readOnce();
+    if (count && hangUp && this.reading && !this.paused) count = this.readOnce();
     if (count === 0) this.over();
   }
 
-  /** Where the kernel does not tell, what a pipe can hold at most. */
+  /** The capacity of a pipe if the kernel refuses the query. */
   private held(): number {
     return tryQuery(() => this.tools.posix.readableBytes(this.fd)) ?? PIPE_BYTES;
   }
 
-  /** Reads once and delivers: the count, 0 at the end, undefined when there is nothing now. */
-  private take(): number | undefined {
+  /** Reads once and delivers: the count, 0 at the end, undefined if nothing is there now. */
+  private readOnce(): number | undefined {
     const { posix, readBuffer } = this.tools;
     if (!this.open || !this.reading) return 0;
     const count = posix.readNow(this.fd, readBuffer);
@@ -156,21 +155,19 @@ export class Descriptor {
     return count;
   }
 
-  /** Closed when whoever waits for this end has been told. */
   private over(): void {
     const { reading } = this;
     this.reading = undefined;
-    // First: it closes whatever becomes of the call.
+    // Scheduled first, so that it closes even if the call throws.
     setImmediate(() => this.close());
     reading?.over();
   }
 
-  /** Writes what the kernel takes of what waits. */
-  private give(): void {
+  private writePending(): void {
     const { posix } = this.tools;
     for (let [first] = this.writes; first && this.open; [first] = this.writes) {
       const count = posix.writeNow(this.fd, first.bytes);
-      if (count === 'no_memory') this.giveLater();
+      if (count === 'no_memory') this.retryLater();
       if (count === undefined || count === 'no_memory') break;
       if (count === 'closed') {
         for (const { refused } of this.writes.splice(0)) refused(stdinClosed());
@@ -185,10 +182,10 @@ export class Descriptor {
     else this.watch();
   }
 
-  private giveLater(): void {
-    this.again ??= setTimeout(() => {
-      this.again = undefined;
-      this.give();
-    }, AGAIN_MS);
+  private retryLater(): void {
+    this.retryTimer ??= setTimeout(() => {
+      this.retryTimer = undefined;
+      this.writePending();
+    }, RETRY_MS);
   }
 }

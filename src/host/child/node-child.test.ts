@@ -23,7 +23,8 @@ async function start(
   options: Partial<LaunchPlan> = {},
 ): Promise<{ child: Child; recorder: Recorder }> {
   const recorder = new Recorder();
-  const child = await startNodeChild(shellPlan(script, options), recorder);
+  const child = await startNodeChild(shellPlan(script, options));
+  child.listen(recorder);
   started.push({ child, recorder });
   return { child, recorder };
 }

@@ -1,7 +1,7 @@
-// A child through Node's own child_process, where the system calls of posix.ts cannot be had. What it does not promise:
-// the order between the two outputs of a merged child (they are two streams, read in turn), `/dev/stderr` in the child
-// (Node's pipes are sockets), that descriptors which Node itself inherited stay out of it, input for a grandchild after
-// the exit (Node closes it then), and that a file of no known format is refused (execvp gives it to sh).
+// A child through Node's child_process, where the system calls of posix.ts are not available. It does not guarantee: the
+// order between the two outputs of a merged child (they are two streams), `/dev/stderr` in the child (Node's pipes are
+// sockets), that descriptors which Node inherited are closed, input for a grandchild after the exit (Node closes it), and
+// that a file of unknown format is refused (execvp passes it to sh).
 
 import { type ChildProcess, spawn } from 'node:child_process';
 
@@ -13,7 +13,11 @@ import type { Child, ChildListener, ExitStatus } from './child.ts';
 import { stdinClosed } from './descriptor.ts';
 import { checkPlan, spawnError } from '../start/spawn-error.ts';
 
-export async function startNodeChild(plan: LaunchPlan, listener: ChildListener): Promise<Child> {
+/** `explain` adds the cause of a kill to the exit status. */
+export async function startNodeChild(
+  plan: LaunchPlan,
+  explain: (status: ExitStatus) => ExitStatus = (status) => status,
+): Promise<Child> {
   if (plan.streams === 'pty') {
     throw new HoldfastError('unsupported', 'terminals need system calls that are missing here');
   }
@@ -22,12 +26,12 @@ export async function startNodeChild(plan: LaunchPlan, listener: ChildListener):
   await new Promise<void>((resolve, reject) => {
     started.once('spawn', resolve);
     started.once('error', (error) => {
-      // Node leaves the pipes of a failed start to the garbage collector.
+      // Node does not close the pipes of a failed start.
       for (const stream of started.stdio) stream?.destroy();
       reject(startError(error, plan));
     });
   });
-  return new NodeChild(started, plan, listener);
+  return new NodeChild(started, plan, explain);
 }
 
 function spawnThroughNode(plan: LaunchPlan): ChildProcess {
@@ -41,12 +45,12 @@ function spawnThroughNode(plan: LaunchPlan): ChildProcess {
       argv0,
       cwd: plan.cwd,
       env: Object.fromEntries(variables),
-      // A session and group of its own.
+      // setsid(2)
       detached: true,
       stdio: [plan.stdin === 'pipe' ? 'pipe' : 'ignore', 'pipe', 'pipe'],
     });
   } catch (error) {
-    // Node throws what it does not expect (E2BIG) and tells the rest by an event.
+    // Node throws some errors (E2BIG) and emits the others.
     throw startError(error, plan);
   }
 }
@@ -62,20 +66,27 @@ class NodeChild implements Child {
   private paused = false;
   private openStreams = 2;
   private exited: ExitStatus | undefined;
-  private toldExit = false;
+  private exitReported = false;
 
-  constructor(started: ChildProcess, plan: LaunchPlan, listener: ChildListener) {
+  constructor(
+    started: ChildProcess,
+    plan: LaunchPlan,
+    explain: (status: ExitStatus) => ExitStatus,
+  ) {
     this.pid = started.pid ?? -1;
     this.process = started;
-    this.listener = listener;
     this.read('stdout', plan);
     this.read('stderr', plan);
-    // The write in question is told by its own callback; a failed kill is nobody's question here.
+    // The callback of a write reports its error; nobody needs the error of a kill.
     started.stdin?.on('error', () => {});
     started.on('error', () => {});
     started.once('exit', (code, signal) =>
-      this.rootEnded(signal ? { signal } : { code: code ?? -1 }),
+      this.rootEnded(explain(signal ? { signal } : { code: code ?? -1 })),
     );
+  }
+
+  listen(listener: ChildListener): void {
+    this.listener = listener;
   }
 
   async write(bytes: Buffer): Promise<void> {
@@ -83,7 +94,7 @@ class NodeChild implements Child {
     if (!stdin?.writable) throw stdinClosed();
     await new Promise<void>((resolve, reject) => {
       stdin.write(bytes, (error) => {
-        // Node reports the write that was under way as done when its stream is destroyed.
+        // Node reports a pending write as done when its stream is destroyed.
         if (error || stdin.destroyed) reject(stdinClosed());
         else resolve();
       });
@@ -133,20 +144,19 @@ class NodeChild implements Child {
   }
 
   /**
-   * Node gives no way to ask what a stream holds at this moment. One whole turn of the event loop, with reading switched
-   * on, delivers what was readable when it began: all of it up to 32 buffers of 64 KiB per stream, which is more than
-   * the kernel holds for a socket by default. A larger socket buffer, or a slow delivery inside the kernel, can still
-   * put output after the exit. It is never lost: it comes before `ended`.
+   * Node cannot tell what a stream holds now. One whole turn of the event loop with reading switched on delivers up to 32
+   * buffers of 64 KiB per stream, more than the kernel holds for a socket by default. With a larger socket buffer, output
+   * can still come after the exit, but always before `ended`.
    */
   private rootEnded(status: ExitStatus): void {
     this.exited = status;
     this.flow(true);
-    setImmediate(() => setImmediate(() => this.tellExit()));
+    setImmediate(() => setImmediate(() => this.reportExit()));
   }
 
-  private tellExit(): void {
-    if (this.toldExit || !this.exited) return;
-    this.toldExit = true;
+  private reportExit(): void {
+    if (this.exitReported || !this.exited) return;
+    this.exitReported = true;
     if (this.paused) this.flow(false);
     this.listener?.exited(this.exited);
   }
@@ -154,7 +164,7 @@ class NodeChild implements Child {
   private streamEnded(): void {
     this.openStreams -= 1;
     if (this.openStreams > 0) return;
-    this.tellExit();
+    this.reportExit();
     this.listener?.ended();
   }
 }

@@ -1,4 +1,4 @@
-// A child on real pipes: one for both outputs (their true order) or one each, and one for its input or the null device.
+// A child on pipes: one for both outputs (which keeps their order) or one each, and one for its input or /dev/null.
 
 import { closeSync } from 'node:fs';
 
@@ -12,36 +12,32 @@ import { SHELL } from '../start/launch-plan.ts';
 import { refuseReserved } from '../../system/descriptor-reserve.ts';
 import { checkPlan, explainStart } from '../start/spawn-error.ts';
 
-/** Descriptors of a started child that are ours. */
+/** Our descriptors of a started child. */
 interface Ends {
   readonly pid: number;
   readonly outputs: readonly { readonly fd: number; readonly stream: Stream }[];
   readonly input: number | undefined;
 }
 
-export async function startPipeChild(
-  plan: LaunchPlan,
-  listener: ChildListener,
-  tools: ChildTools,
-): Promise<Child> {
+export async function startPipeChild(plan: LaunchPlan, tools: ChildTools): Promise<Child> {
   checkPlan(plan);
-  // The shell is in memory and begins at once. One alone is started sooner here, many together in threads.
-  const here = plan.file === SHELL && !plan.remote && tools.reaper.quiet;
-  const birth = tools.reaper.expect();
+  // The shell is in the page cache, so its exec is fast. A single start is faster in this thread, many in the pool.
+  const here = plan.file === SHELL && !plan.remote && tools.reaper.noRecentSpawn;
+  const pending = tools.reaper.beginSpawn();
   let ends: Ends;
   try {
     ends = await spawnOnPipes(plan, tools, here);
   } catch (error) {
-    birth.failed();
+    pending.failed();
     throw error;
   }
   let child: PipeChild | undefined;
-  birth.register(ends.pid, (status) => child?.rootEnded(status));
+  pending.register(ends.pid, (status) => child?.rootEnded(status));
   try {
-    child = new PipeChild(ends, listener, tools);
+    child = new PipeChild(ends, tools);
     return child;
   } catch (error) {
-    // It runs already, and nobody could read it: it is ended, and reaped like any other.
+    // It already runs, and we could not read its output: kill it; the reaper reaps it.
     signalGroup(ends.pid, 'SIGKILL');
     for (const fd of [ends.input, ...ends.outputs.map((output) => output.fd)]) {
       if (fd === undefined) continue;
@@ -97,21 +93,24 @@ class PipeChild implements Child {
   private readonly input: Descriptor | undefined;
   private listener: ChildListener | undefined;
 
-  constructor({ pid, outputs, input }: Ends, listener: ChildListener, tools: ChildTools) {
+  constructor({ pid, outputs, input }: Ends, tools: ChildTools) {
     this.pid = pid;
-    this.listener = listener;
     this.input = input === undefined ? undefined : new Descriptor(input, tools);
     for (const { fd, stream } of outputs) {
       const output = new Descriptor(fd, tools, {
         received: (bytes) => this.listener?.output(stream, bytes),
         over: () => {
           this.streamEnded(output);
-          // Most streams end because their process does.
+          // Most streams end because their process exits.
           if (this.open.size === 0) tools.reaper.reapAtOnce(this.pid);
         },
       });
       this.open.add(output);
     }
+  }
+
+  listen(listener: ChildListener): void {
+    this.listener = listener;
   }
 
   async write(bytes: Buffer): Promise<void> {
@@ -146,10 +145,10 @@ class PipeChild implements Child {
     this.open.clear();
   }
 
-  /** The reaper's call. What the pipes hold now is delivered first, even while reading is paused. */
+  /** The reaper calls it. First delivers what the pipes hold now, even while reading is paused. */
   rootEnded(status: ExitStatus): void {
     const finished = [...this.open].filter((output) => output.drain());
-    // Their end first: whoever hears of the exit then writes both down together.
+    // Before the exit, so that the listener can record both together.
     for (const output of finished) this.streamEnded(output);
     this.listener?.exited(status);
     for (const output of finished) output.close();

@@ -1,12 +1,12 @@
-// Which descriptors can be read or written now: any number of them behind one handle of the event loop. A socket of
-// Node's on every pipe would cost each start a tenth of a millisecond, and libuv sees the end of a terminal too early.
+// Watches any number of descriptors with one epoll set behind one handle of the event loop. A Node socket per pipe would
+// cost each start a tenth of a millisecond, and libuv reports the end of a terminal too early.
 
 import { closeSync } from 'node:fs';
 
 import type { Posix } from '../../system/posix.ts';
 import { PosixError, type LoopHandle } from '../../system/posix-library.ts';
 
-/** The two directions that somebody waits for. */
+/** The directions to watch. */
 export interface Interest {
   readonly read: boolean;
   readonly write: boolean;
@@ -14,35 +14,35 @@ export interface Interest {
 
 type Ready = (happened: Happened) => void;
 
-/** `read` is also told at the end of what can be read, `write` also when nothing can be written any more. */
+/** `read` and `write` are also set after a hang-up. */
 export interface Happened extends Interest {
-  /** Nobody has the other end open: what is in it is all that comes. */
+  /** The other end is closed: what the descriptor holds now is all that comes. */
   readonly hangUp: boolean;
 }
 
-/** The kernel has no room for another watch (epoll_ctl(2)): the descriptor is tried again after so long. */
-const AGAIN_MS = 50;
-const NO_ROOM: ReadonlySet<string> = new Set(['ENOMEM', 'ENOSPC']);
+/** Retry delay when the kernel cannot take another watch (epoll_ctl(2)). */
+const RETRY_MS = 50;
+const RETRYABLE: ReadonlySet<string> = new Set(['ENOMEM', 'ENOSPC']);
 
 export class Poller {
   private readonly posix: Posix;
   private readonly epoll: number;
   private readonly handle: LoopHandle;
   private readonly watched = new Map<number, Interest & { readonly ready: Ready }>();
-  /** What the kernel has in its list. */
-  private readonly listed = new Set<number>();
-  /** What it had no room for. Nothing is missed meanwhile: it tells what can be done, not what has changed. */
+  /** In the kernel's epoll set. */
+  private readonly registered = new Set<number>();
+  /** Refused by the kernel, to be retried. No event is missed meanwhile: the set is level-triggered. */
   private readonly refused = new Set<number>();
-  private again: NodeJS.Timeout | undefined;
+  private retryTimer: NodeJS.Timeout | undefined;
 
   constructor(posix: Posix) {
     this.posix = posix;
     this.epoll = posix.openEpoll();
-    this.handle = posix.whenReadable(this.epoll, () => this.look());
+    this.handle = posix.whenReadable(this.epoll, () => this.dispatch());
     this.handle.unref();
   }
 
-  /** `ready` is called from the event loop as long as the interest lasts and is met. */
+  /** Calls `ready` from the event loop whenever a watched direction is ready. */
   watch(fd: number, { read, write }: Interest, ready: Ready): void {
     const known = this.watched.get(fd);
     if (!read && !write) {
@@ -52,46 +52,44 @@ export class Poller {
     if (known?.read === read && known.write === write) return;
     if (this.watched.size === 0) this.handle.ref();
     this.watched.set(fd, { read, write, ready });
-    this.list(fd, { read, write });
+    this.register(fd, { read, write });
   }
 
-  private list(fd: number, { read, write }: Interest, known = this.listed.has(fd)): void {
+  private register(fd: number, { read, write }: Interest, known = this.registered.has(fd)): void {
     try {
       this.posix.epollSet(this.epoll, fd, { read, write, known });
-      this.listed.add(fd);
+      this.registered.add(fd);
       this.refused.delete(fd);
     } catch (error) {
       const errno = error instanceof PosixError ? error.errno : '';
-      // It could not be taken from the list when it was forgotten.
-      if (errno === 'EEXIST') this.list(fd, { read, write }, true);
-      else if (NO_ROOM.has(errno)) this.listLater(fd);
+      // An earlier removal failed.
+      if (errno === 'EEXIST') this.register(fd, { read, write }, true);
+      else if (RETRYABLE.has(errno)) this.retryLater(fd);
       else throw error;
     }
   }
 
-  private listLater(fd: number): void {
+  private retryLater(fd: number): void {
     this.refused.add(fd);
-    this.again ??= setTimeout(() => this.listRefused(), AGAIN_MS);
+    this.retryTimer ??= setTimeout(() => {
+      this.retryTimer = undefined;
+      for (const each of this.refused) {
+        const interest = this.watched.get(each);
+        if (interest) this.register(each, interest);
+      }
+    }, RETRY_MS);
   }
 
-  private listRefused(): void {
-    this.again = undefined;
-    for (const fd of this.refused) {
-      const interest = this.watched.get(fd);
-      if (interest) this.list(fd, interest);
-    }
-  }
-
-  /** To be called before the descriptor is closed. */
+  /** Call it before the descriptor is closed. */
   forget(fd: number): void {
     if (!this.watched.delete(fd)) return;
     this.refused.delete(fd);
-    if (this.listed.delete(fd)) this.unlist(fd);
+    if (this.registered.delete(fd)) this.unregister(fd);
     if (this.watched.size === 0) this.handle.unref();
   }
 
-  /** If that fails, the kernel does it when the descriptor is closed. */
-  private unlist(fd: number): void {
+  /** If that fails, the kernel removes the descriptor when it is closed. */
+  private unregister(fd: number): void {
     try {
       this.posix.epollRemove(this.epoll, fd);
     } catch (error) {
@@ -100,14 +98,14 @@ export class Poller {
   }
 
   close(): void {
-    clearTimeout(this.again);
+    clearTimeout(this.retryTimer);
     this.watched.clear();
     this.handle.close();
     closeSync(this.epoll);
   }
 
-  // A number that was closed and given again in the meantime is told once for nothing: reading it says "not now".
-  private look(): void {
+  // A descriptor number that was closed and reused meanwhile may be reported once in error; its read returns EAGAIN.
+  private dispatch(): void {
     this.posix.epollWait(this.epoll, (fd, happened) => this.watched.get(fd)?.ready(happened));
   }
 }

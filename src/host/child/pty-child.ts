@@ -1,4 +1,4 @@
-// A child on a terminal: session leader, foreground group, and a controlling terminal of its own.
+// A child on a pseudoterminal: session leader and foreground group of its own controlling terminal.
 
 import { closeSync, constants, openSync } from 'node:fs';
 
@@ -11,39 +11,32 @@ import { PosixError, tryQuery } from '../../system/posix-library.ts';
 import { refuseReserved } from '../../system/descriptor-reserve.ts';
 import { checkPlan, explainStart, explainTerminal } from '../start/spawn-error.ts';
 
-// The kernel holds 8 KiB in a terminal's flip buffer and 4 KiB in its line discipline (drivers/tty/pty.c, n_tty.c):
-// what is read beyond this was printed after the reading began.
+// The kernel holds 8 KiB in a terminal's flip buffer and 4 KiB in its line discipline (drivers/tty/pty.c, n_tty.c).
+// Whatever we read beyond this was printed after the reading began.
 const maxHeldBytes = 65_536;
 const controlD = 0x04;
-/** What is taken for true where the kernel does not tell: as if a password were typed, so that nothing typed is recorded. */
+/** Assumed if the kernel refuses the query: no echo, so that we do not record a password. */
 const UNKNOWN_MODE = { echoes: false, lines: true, endOfFile: controlD };
 
-/** Descriptors of one terminal that are ours. */
+/** Our descriptors of one terminal. */
 interface Terminal {
   readonly name: string;
   readonly master: number;
-  /**
-   * The device, held open by us until the root process has ended. Without it a program that closes and reopens its
-   * terminal looks like the end.
-   */
+  /** The device, kept open until the root has exited: a program may close its terminal and open it again. */
   readonly hold: number;
 }
 
-export async function startPtyChild(
-  plan: LaunchPlan,
-  listener: ChildListener,
-  tools: ChildTools,
-): Promise<Child> {
+export async function startPtyChild(plan: LaunchPlan, tools: ChildTools): Promise<Child> {
   checkPlan(plan);
   const terminal = openTerminal(tools.posix, plan.size);
-  const birth = tools.reaper.expect();
+  const pending = tools.reaper.beginSpawn();
   try {
     const pid = await spawnOnTerminal(plan, terminal, tools.posix);
-    const child = new PtyChild(pid, terminal, listener, tools);
-    birth.register(pid, (status) => child.rootEnded(status));
+    const child = new PtyChild(pid, terminal, tools);
+    pending.register(pid, (status) => child.rootEnded(status));
     return child;
   } catch (error) {
-    birth.failed();
+    pending.failed();
     throw error;
   }
 }
@@ -90,13 +83,13 @@ class PtyChild implements Child {
   private readonly posix: Posix;
   private readonly master: Descriptor;
   private hold: number | undefined;
-  /** Undefined when the terminal has ended or was released: its descriptors are closed then. */
+  /** False when the terminal has ended or was released: its descriptors are closed. */
+  private open = true;
   private listener: ChildListener | undefined;
 
-  constructor(pid: number, terminal: Terminal, listener: ChildListener, tools: ChildTools) {
+  constructor(pid: number, terminal: Terminal, tools: ChildTools) {
     this.pid = pid;
     this.posix = tools.posix;
-    this.listener = listener;
     this.hold = terminal.hold;
     this.master = new Descriptor(terminal.master, tools, {
       received: (bytes) => this.listener?.output('pty', bytes),
@@ -104,19 +97,23 @@ class PtyChild implements Child {
     });
   }
 
+  listen(listener: ChildListener): void {
+    this.listener = listener;
+  }
+
   write(bytes: Buffer): Promise<void> {
     return this.master.write(bytes);
   }
 
   endInput(): void {
-    if (!this.listener) return;
+    if (!this.open) return;
     const { endOfFile } = this.mode();
-    // 0 means that the terminal has no such character at the moment.
+    // 0 means that the terminal has no such character now.
     this.master.write(Buffer.of(endOfFile || controlD)).catch(() => {});
   }
 
   resize({ cols, rows }: TerminalSize): void {
-    if (!this.listener) return;
+    if (!this.open) return;
     try {
       this.posix.setTerminalSize(this.master.fd, cols, rows);
     } catch (error) {
@@ -126,7 +123,7 @@ class PtyChild implements Child {
 
   readonly terminal: ChildTerminal = {
     foreground: () => {
-      if (!this.listener) return undefined;
+      if (!this.open) return undefined;
       try {
         return this.posix.foregroundGroup(this.master.fd);
       } catch (error) {
@@ -136,18 +133,18 @@ class PtyChild implements Child {
     unread: () => this.unread(),
     unheard: () => this.unheard(),
     secret: () => {
-      if (!this.listener) return false;
+      if (!this.open) return false;
       const { echoes, lines } = this.mode();
       return lines && !echoes;
     },
-    edits: () => this.listener !== undefined && !this.mode().lines,
+    edits: () => this.open && !this.mode().lines,
   };
 
   echoes(): boolean {
-    return !this.listener || this.mode().echoes;
+    return !this.open || this.mode().echoes;
   }
 
-  /** Where the kernel does not tell, something may be: the next look says more. */
+  /** True if the kernel refuses the query; the caller asks again. */
   private unread(): boolean {
     const { hold } = this;
     if (this.master.isWriting) return true;
@@ -156,9 +153,7 @@ class PtyChild implements Child {
 
   private unheard(): boolean {
     const { fd } = this.master;
-    return (
-      this.listener !== undefined && (tryQuery(() => this.posix.readability(fd).readable) ?? true)
-    );
+    return this.open && (tryQuery(() => this.posix.readability(fd).readable) ?? true);
   }
 
   private mode(): typeof UNKNOWN_MODE {
@@ -174,18 +169,19 @@ class PtyChild implements Child {
   }
 
   release(): void {
+    this.open = false;
     this.listener = undefined;
     this.master.close();
-    this.letDeviceGo();
+    this.closeDevice();
   }
 
-  /** The reaper's call. What the terminal holds now is delivered first, even while reading is paused. */
+  /** The reaper calls it. First delivers what the terminal holds now, even while reading is paused. */
   rootEnded(status: ExitStatus): void {
-    if (!this.listener) return;
-    // "Not now" from the kernel is exact: it flushes before it says so.
+    if (!this.open) return;
+    // EAGAIN is exact: the kernel flushes before it returns that.
     this.master.drain(maxHeldBytes);
     this.listener?.exited(status);
-    this.letDeviceGo();
+    this.closeDevice();
     if (this.master.drain(maxHeldBytes)) this.finish();
   }
 
@@ -195,12 +191,12 @@ class PtyChild implements Child {
     listener?.ended();
   }
 
-  /** Of characters fewer than the program asks for at once there is nothing to be read, yet they are there. */
+  /** With VMIN above 1 the device is not readable although it holds characters. */
   private holdsInput(device: number): boolean {
     return this.posix.readability(device).readable || this.posix.readableBytes(device) > 0;
   }
 
-  private letDeviceGo(): void {
+  private closeDevice(): void {
     if (this.hold !== undefined) closeSync(this.hold);
     this.hold = undefined;
   }

@@ -31,7 +31,7 @@ function startShell(script: string): Promise<number> {
 }
 
 const ending = (reaper: Reaper, pid: number): Promise<ExitStatus> =>
-  new Promise((resolve) => reaper.expect().register(pid, resolve));
+  new Promise((resolve) => reaper.beginSpawn().register(pid, resolve));
 
 const isZombie = (pid: number) => readEntry(pid)?.state === 'Z';
 
@@ -46,7 +46,7 @@ describe('endings', () => {
       pids.map(
         (pid, index) =>
           new Promise<void>((resolve) => {
-            reaper.expect().register(pid, (status) => {
+            reaper.beginSpawn().register(pid, (status) => {
               told.push(pid);
               expect(status).toEqual({ code: index });
               resolve();
@@ -63,7 +63,7 @@ describe('endings', () => {
     await turnsUntil(() => isZombie(pid));
     const reaper = newReaper();
     let status: ExitStatus | undefined;
-    reaper.expect().register(pid, (ended) => (status = ended));
+    reaper.beginSpawn().register(pid, (ended) => (status = ended));
     expect(status).toBeUndefined();
     await turnsUntil(() => status !== undefined);
     expect(status).toEqual({ code: 5 });
@@ -130,7 +130,7 @@ describe('whose children', () => {
     const reaper = newReaper({ adopts: true, onOrphan: (pid, status) => orphans.set(pid, status) });
     posix.setSubreaper(true);
     try {
-      const birth = reaper.expect();
+      const birth = reaper.beginSpawn();
       const root = await startShell('(sh -c "exit 9" & exit 8) & exit 3');
       const ended = await new Promise((resolve) => birth.register(root, resolve));
       expect(ended).toEqual({ code: 3 });
@@ -147,7 +147,7 @@ describe('births', () => {
   test('[R8] a child that ends before its number is known is nobody’s orphan, and is told when it is known', async () => {
     const orphans: number[] = [];
     const reaper = newReaper({ adopts: true, onOrphan: (pid) => orphans.push(pid) });
-    const births = [reaper.expect(), reaper.expect()];
+    const births = [reaper.beginSpawn(), reaper.beginSpawn()];
     const pid = await startShell('exit 5');
     await turnsUntil(() => isZombie(pid));
     process.emit('SIGCHLD', 'SIGCHLD');
@@ -159,13 +159,13 @@ describe('births', () => {
   test('[R8] who is still unknown when every birth is over that could have been his is an orphan', async () => {
     const orphans: number[] = [];
     const reaper = newReaper({ adopts: true, onOrphan: (pid) => orphans.push(pid) });
-    const births = [reaper.expect(), reaper.expect()];
+    const births = [reaper.beginSpawn(), reaper.beginSpawn()];
     const orphan = await startShell('exit 5');
     await turnsUntil(() => isZombie(orphan));
     process.emit('SIGCHLD', 'SIGCHLD');
     expect([isZombie(orphan), orphans]).toEqual([true, []]);
     // One that begins later cannot have been his.
-    const later = reaper.expect();
+    const later = reaper.beginSpawn();
     const known = await startShell('exit 0');
     const other = await startShell('exit 0');
     births[0]?.register(known, () => undefined);
@@ -204,12 +204,12 @@ describe('the event loop', () => {
     const anchors = set.mock.results.map(({ value }) => value as NodeJS.Timeout);
     expect(process.listenerCount('SIGCHLD')).toBe(listeners + 1);
     const pid = await startShell('exit 1');
-    reaper.expect().register(pid, () => {});
+    reaper.beginSpawn().register(pid, () => {});
     reaper.close();
     expect(process.listenerCount('SIGCHLD')).toBe(listeners);
     expect(cleared.mock.calls.map(([timer]) => timer)).toEqual(expect.arrayContaining(anchors));
     vi.restoreAllMocks();
-    expect(() => reaper.expect().register(pid, () => {})).toThrowError('closed');
+    expect(() => reaper.beginSpawn().register(pid, () => {})).toThrowError('closed');
     await turnsUntil(() => isZombie(pid));
     expect(posix.wait(pid)).toBe(1 << 8);
   });

@@ -1,4 +1,5 @@
-// The reaper: learns how children ended, each once, and never takes a child that is somebody else's.
+// The reaper: reaps our children and reports each exit once. It never reaps a child that another part of the program
+// started.
 
 import { constants } from 'node:os';
 
@@ -9,33 +10,32 @@ import { PosixError } from '../../system/posix-library.ts';
 export interface ReaperOptions {
   readonly posix: Posix;
   /**
-   * True in a process that is subreaper and starts no children through Node: orphans that it inherits are reaped too.
-   * False inside somebody's program, whose own children must be left to it.
+   * True in a process that is subreaper and starts no children through Node: adopted orphans are reaped too. False when
+   * embedded in another program, which must reap its own children.
    */
   readonly adopts: boolean;
   readonly onOrphan?: (pid: number, status: ExitStatus) => void;
-  /** A child or an orphan has been reaped: from now on its number may be anybody's. */
+  /** A child or an orphan has been reaped: from now on the kernel may reuse its pid. */
   readonly onReaped?: (pid: number) => void;
+  /** Adds the cause of a kill to the exit status of a child. */
+  readonly explain?: (status: ExitStatus) => ExitStatus;
 }
 
 type Ended = (status: ExitStatus) => void;
 
-/** A child that another thread is starting. Its number is not known yet, and it may end before it is. */
-export interface Birth {
-  /**
-   * `ended` comes later from the event loop, once; with neither code nor signal if somebody else reaped the child.
-   */
+/** A child that another thread is spawning. Its pid is not known yet, and it may exit before it is. */
+export interface PendingSpawn {
+  /** Calls `ended` once, from the event loop; without code and signal if other code reaped the child. */
   register(pid: number, ended: Ended): void;
-  /** It was not started after all. */
   failed(): void;
 }
 
-/** As long as a child is this young, others are likely to be started with it. */
+/** After a spawn, further ones are likely within this time. */
 const RECENT_SPAWN_MS = 20;
-/** Each takes about a microsecond. */
-const LOOKS = 3;
-/** As long as a process may take between closing its streams and its end; longer for one that goes on without them. */
-const MOMENT_US = 200;
+/** Each try takes about a microsecond. */
+const TRIES = 3;
+/** Longest wait for a process that has closed its streams; one that continues without them is reaped by SIGCHLD. */
+const MAX_WAIT_US = 200;
 // The longest delay that Node's timers take, about 25 days.
 const longestDelayMs = 2 ** 31 - 1;
 
@@ -44,11 +44,11 @@ for (const [name, value] of Object.entries(constants.signals)) {
   if (!signalNames.has(value)) signalNames.set(value, name);
 }
 
-/** The wait status of the kernel, in words. The core-dump flag (0x80) is left out. */
+/** Decodes a wait status. The core-dump flag (0x80) is ignored. */
 export function decodeStatus(status: number): ExitStatus {
   const signal = status & 0x7f;
   if (signal === 0) return { code: (status >> 8) & 0xff };
-  // glibc keeps 32 and 33 to itself: SIGRTMIN is 34.
+  // glibc reserves 32 and 33, so SIGRTMIN is 34.
   return { signal: signalNames.get(signal) ?? `SIGRTMIN+${signal - 34}` };
 }
 
@@ -57,48 +57,50 @@ export class Reaper {
   private readonly adopts: boolean;
   private readonly onOrphan: (pid: number, status: ExitStatus) => void;
   private readonly onReaped: (pid: number) => void;
+  private readonly explain: (status: ExitStatus) => ExitStatus;
   private readonly children = new Map<number, Ended>();
   private readonly onSignal = (): void => this.sweep();
-  /** A SIGCHLD listener does not keep Node's loop alive; this does, while there are children. */
+  /** Keeps the event loop alive while there are children; a SIGCHLD listener does not. */
   private readonly anchor = setInterval(() => {}, longestDelayMs).unref();
   private closed = false;
-  private births = 0;
+  private spawns = 0;
   /** The last sweep stopped early at an unknown zombie; sweep again once pending spawns are registered. */
   private sweptInPart = false;
   private newest = { pid: 0, atMs: 0 };
-  /** Births that are not over, oldest first. */
-  private readonly expected = new Set<number>();
-  /** Children that ended and are not known, with the newest birth at that time: they may be one of those. */
-  private readonly suspects = new Map<number, number>();
+  /** Pending spawns, oldest first. */
+  private readonly pending = new Set<number>();
+  /** Unknown zombies, each with the newest spawn when it was seen: it may be the child of a pending spawn. */
+  private readonly maybePending = new Map<number, number>();
 
-  constructor({ posix, adopts, onOrphan, onReaped }: ReaperOptions) {
+  constructor({ posix, adopts, onOrphan, onReaped, explain }: ReaperOptions) {
     this.posix = posix;
     this.adopts = adopts;
     this.onOrphan = onOrphan ?? (() => {});
     this.onReaped = onReaped ?? (() => {});
+    this.explain = explain ?? ((status) => status);
     process.on('SIGCHLD', this.onSignal);
   }
 
-  /** Call it before a child is spawned: until it is over, nobody unknown who ends is taken for an orphan. */
-  expect(): Birth {
+  /** Call it before a spawn: until it is registered or failed, no unknown zombie is taken for an orphan. */
+  beginSpawn(): PendingSpawn {
     if (this.closed) throw new Error('the reaper is closed');
-    const birth = ++this.births;
-    this.expected.add(birth);
+    const spawn = ++this.spawns;
+    this.pending.add(spawn);
     return {
       register: (pid, ended) => {
         this.register(pid, ended);
-        this.over(birth);
+        this.endSpawn(spawn);
       },
       failed: () => {
-        // The one that posix_spawn made and took back may be among them, and its number is free again.
-        this.suspects.clear();
-        this.over(birth);
+        // posix_spawn may have made a child and reaped it itself: its pid can be reused.
+        this.maybePending.clear();
+        this.endSpawn(spawn);
       },
     };
   }
 
-  private over(birth: number): void {
-    this.expected.delete(birth);
+  private endSpawn(spawn: number): void {
+    this.pending.delete(spawn);
     if (!this.sweptInPart) return;
     this.sweptInPart = false;
     setImmediate(() => this.sweep());
@@ -106,29 +108,29 @@ export class Reaper {
 
   private register(pid: number, ended: Ended): void {
     if (this.closed) throw new Error('the reaper is closed');
-    this.suspects.delete(pid);
+    this.maybePending.delete(pid);
     this.children.set(pid, ended);
     this.newest = { pid, atMs: performance.now() };
     if (this.children.size === 1) this.anchor.ref();
-    // It may have ended before it was known here. Who adopts has noted that, and sweeps again; otherwise nobody has.
+    // It may have exited before it was registered. A subreaper has noted that and sweeps again; others must look now.
     if (!this.adopts) setImmediate(() => this.reap(pid));
   }
 
-  /** Nobody is being started, and whoever was started last has ended or is at work for a while. */
-  get quiet(): boolean {
+  /** No spawn is pending, and the last child has exited or is older than RECENT_SPAWN_MS. */
+  get noRecentSpawn(): boolean {
     const { pid, atMs } = this.newest;
     return (
-      this.expected.size === 0 &&
+      this.pending.size === 0 &&
       !(this.children.has(pid) && performance.now() - atMs < RECENT_SPAWN_MS)
     );
   }
 
-  /** Whether it is a child that was registered and has not been reaped. */
+  /** Whether it is a registered child that has not been reaped. */
   has(pid: number): boolean {
     return this.children.has(pid);
   }
 
-  /** Pids of children that have not ended, as far as is known. */
+  /** Pids of children that have not been reaped. */
   pids(): readonly number[] {
     return [...this.children.keys()];
   }
@@ -137,11 +139,11 @@ export class Reaper {
     this.closed = true;
     process.off('SIGCHLD', this.onSignal);
     this.children.clear();
-    this.suspects.clear();
+    this.maybePending.clear();
     clearInterval(this.anchor);
   }
 
-  // Signals of one kind merge while they wait, so one notice stands for any number of endings.
+  // Pending signals of one kind merge, so one SIGCHLD stands for any number of exits.
   private sweep(): void {
     while (!this.closed) {
       const pid = this.posix.peekEnded();
@@ -152,7 +154,7 @@ export class Reaper {
         const status = this.wait(pid);
         if (status !== undefined) this.onOrphan(pid, status);
       } else {
-        // waitid() keeps returning a zombie that we must not reap: ask for each known child instead.
+        // waitid() keeps returning a zombie that we must not reap: try each known child instead.
         for (const known of this.pids()) this.reap(known);
         this.sweptInPart = this.adopts;
         return;
@@ -160,21 +162,21 @@ export class Reaper {
     }
   }
 
-  /** Not before every birth is over that was under way when it was first seen. It stays unreaped, and keeps its number. */
+  /** False until every spawn is over that was pending when it was first seen. Unreaped, it keeps its pid. */
   private isOrphan(pid: number): boolean {
-    const [oldest] = this.expected;
+    const [oldest] = this.pending;
     if (oldest === undefined) {
-      this.suspects.clear();
+      this.maybePending.clear();
       return true;
     }
-    const since = this.suspects.get(pid);
-    if (since === undefined) this.suspects.set(pid, this.births);
+    const since = this.maybePending.get(pid);
+    if (since === undefined) this.maybePending.set(pid, this.spawns);
     if (since === undefined || oldest <= since) return false;
-    this.suspects.delete(pid);
+    this.maybePending.delete(pid);
     return true;
   }
 
-  /** Looks whether it has ended; also for whoever has reason to believe so before the signal has come. */
+  /** Reaps the child if it has exited. */
   reap(pid: number): void {
     const ended = this.children.get(pid);
     if (!ended) return;
@@ -182,21 +184,21 @@ export class Reaper {
     if (status === undefined) return;
     this.children.delete(pid);
     if (this.children.size === 0) this.anchor.unref();
-    ended(status);
+    ended(this.explain(status));
   }
 
   /**
-   * The same for a child whose streams have ended: the kernel closes what a process had open a few microseconds before it
-   * tells of its end, and the signal comes much later than that.
+   * The same for a child whose streams have ended: an exiting process closes its descriptors a few microseconds before it
+   * becomes a zombie, and SIGCHLD arrives much later.
    */
   reapAtOnce(pid: number): void {
-    for (let look = 0; look < LOOKS && this.children.has(pid); look += 1) this.reap(pid);
+    for (let tries = 0; tries < TRIES && this.children.has(pid); tries += 1) this.reap(pid);
     if (!this.children.has(pid)) return;
     try {
-      // It may need this processor for that.
-      this.posix.awaitEnd(pid, MOMENT_US);
+      // Blocking lets the process use this processor.
+      this.posix.awaitEnd(pid, MAX_WAIT_US);
     } catch (error) {
-      // No descriptor is free, or pidfd_open is not allowed: SIGCHLD tells of the end, only later.
+      // No free descriptor, or pidfd_open is not allowed: SIGCHLD reports the exit a little later.
       if (!(error instanceof PosixError)) throw error;
     }
     this.reap(pid);

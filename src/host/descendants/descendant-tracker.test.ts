@@ -385,7 +385,7 @@ describe('a subreaper among real processes', () => {
   test('[D11] with 800 children of its own, a daemon that comes last is still seen', async () => {
     const { posix, reaper } = nursery;
     for (let child = 0; child < 800; child += 1) {
-      const birth = reaper.expect();
+      const birth = reaper.beginSpawn();
       // In this thread: the kernel lists children by the thread that started them.
       const pid = await posix.spawn(planOf(['/bin/sleep', '1000']), { output: 1, errors: 2 }, true);
       birth.register(pid, () => undefined);

@@ -271,7 +271,7 @@ describe('whether anybody is left', () => {
 
   test('[D1] a group of zombies is not alive', async () => {
     // Expected, so that it is nobody's orphan: it stays a zombie until it is registered.
-    const birth = nursery.reaper.expect();
+    const birth = nursery.reaper.beginSpawn();
     const pid = await nursery.posix.spawn(shellPlan('exit 0'), { output: 1, errors: 2 });
     await turnsUntil(() => readEntry(pid)?.state === 'Z');
     expect(() => process.kill(-pid, 0)).not.toThrow();

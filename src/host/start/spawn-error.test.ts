@@ -14,13 +14,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import {
-  Nursery,
-  openDescriptors,
-  planOf,
-  Recorder,
-  shellPlan,
-} from '../../../test/support/recorder.ts';
+import { Nursery, openDescriptors, planOf, shellPlan } from '../../../test/support/recorder.ts';
 import { type ErrorCode, HoldfastError } from '../../protocol/errors.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
 import { startNodeChild } from '../child/node-child.ts';
@@ -119,7 +113,7 @@ describe('what the kernel refuses', () => {
       ];
       // Node starts programs by execvp, which gives what the kernel does not know to sh.
       if (name !== 'no known format') {
-        errors.push(await rejectedBy(startNodeChild(plan, new Recorder())));
+        errors.push(await rejectedBy(startNodeChild(plan)));
       }
       for (const error of errors) {
         expect(error.code).toBe(code);
@@ -211,7 +205,7 @@ describe('what is refused before', () => {
     const errors = [
       await rejectedBy(nursery.start(startPipeChild, plan)),
       await rejectedBy(nursery.start(startPtyChild, plan)),
-      await rejectedBy(startNodeChild(plan, new Recorder())),
+      await rejectedBy(startNodeChild(plan)),
     ];
     for (const error of errors) {
       expect(error.code).toBe('invalid_input');

@@ -10,7 +10,7 @@ import type { StartSpec } from '../../protocol/operations.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
 import type { EndedJournal } from '../../journal/read/ended-journal.ts';
 import type { Journal } from '../../journal/write/journal.ts';
-import type { Child, ChildListener } from '../child/child.ts';
+import type { Child } from '../child/child.ts';
 import type { Children } from '../child/children.ts';
 import { startedBody, type ProcessFacts } from '../process/facts.ts';
 import { HeldProcess, type ProcessDeps, type ProcessWatcher } from '../process/held-process.ts';
@@ -34,6 +34,8 @@ import { endUnrecorded } from '../descendants/unrecorded-starts.ts';
 
 export interface StarterOptions extends SpareOptions {
   readonly registry: Registry;
+  /** Registers a started process and watches it. Throws if its id is taken. */
+  readonly begin: (process: HeldProcess) => void;
   readonly leases: Pick<Leases, 'covers'>;
   readonly children: Children;
   readonly surroundings: InheritedEnvironment;
@@ -94,7 +96,7 @@ export class Starter {
     this.paths = new PathProbes({
       clock,
       answerMs: limits.pathAnswerMs,
-      start: (plan, listener) => children.start(plan, listener),
+      start: (plan) => children.start(plan),
     });
   }
 
@@ -232,10 +234,9 @@ export class Starter {
   private async startChild(start: PlannedStart): Promise<HeldProcess> {
     const { spec, plan, journal } = start;
     const { clock, limits, watcher, registry } = this.options;
-    const late = new LateListener();
     let child: Child | undefined;
     try {
-      child = await this.begin(plan, late);
+      child = await this.spawn(plan);
       const facts = this.facts(start, child.pid);
       const setting: ProcessDeps = {
         clock,
@@ -248,8 +249,8 @@ export class Starter {
       process.attach(child, plan);
       journal.append({ kind: 'started', body: startedBody(facts) });
       journal.flush();
-      late.target = process;
-      registry.add(process);
+      child.listen(process);
+      this.options.begin(process);
       return process;
     } catch (error) {
       registry.live.delete(start.owner);
@@ -260,14 +261,14 @@ export class Starter {
     }
   }
 
-  private async begin(plan: LaunchPlan, listener: ChildListener): Promise<Child> {
+  private async spawn(plan: LaunchPlan): Promise<Child> {
     try {
-      return await this.options.children.start(plan, listener);
+      return await this.options.children.start(plan);
     } catch (error) {
       const isFull = error instanceof HoldfastError && error.code === 'too_many_files';
-      // Journals that are made ahead must not keep a program from starting.
+      // Give up spare journals for the program's descriptors.
       if (!isFull || !this.spares.shed()) throw error;
-      return this.options.children.start(plan, listener);
+      return this.options.children.start(plan);
     }
   }
 
@@ -295,20 +296,6 @@ export class Starter {
       startedAtMs: this.options.clock.wallMs(),
       bootId: this.bootId,
     };
-  }
-}
-
-/** Stands in until the process exists: a child tells nothing before the turn in which it was started is over. */
-class LateListener implements ChildListener {
-  target: ChildListener | undefined;
-  output(...args: Parameters<ChildListener['output']>): void {
-    this.target?.output(...args);
-  }
-  exited(...args: Parameters<ChildListener['exited']>): void {
-    this.target?.exited(...args);
-  }
-  ended(): void {
-    this.target?.ended();
   }
 }
 
