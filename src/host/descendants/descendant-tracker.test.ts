@@ -251,6 +251,37 @@ describe('a subreaper, over a table of its own', () => {
     expect(process.settled).toBe(true);
   });
 
+  test('[D23] descendants are found by parentage, whoever else is alive', async () => {
+    const asked: number[] = [];
+    for (const others of [0, 1, 50]) {
+      for (let each = 0; each < others; each += 1) await daemon(`other-${others}-${each}`);
+      const process = start(`one-${others}`);
+      const inner = table.fork(process.facts.pid, { marker: undefined });
+      const leaf = table.fork(inner, { leads: true });
+      const between = table.fork(process.facts.pid, {});
+      const orphan = table.fork(between, { leads: true });
+      table.exit(between);
+      table.remove(between);
+      const found = async (): Promise<number[]> =>
+        (await tracker.find(process)).map(({ pid }) => pid);
+      expect(await found()).toEqual([leaf, inner, orphan]);
+      table.asked = 0;
+      await found();
+      asked.push(table.asked);
+    }
+    expect(new Set(asked).size).toBe(1);
+    expect(table.walks).toBe(0);
+  });
+
+  test('[D23] a member below an orphan of nobody is found, and that orphan is not', async () => {
+    const process = start('process');
+    const outer = table.fork(process.facts.pid, {});
+    const member = table.fork(outer, {});
+    table.become(outer, { marker: undefined, leads: true });
+    await end(process);
+    expect((await tracker.find(process)).map(({ pid }) => pid)).toEqual([member]);
+  });
+
   test('[D22] a walk that meets somebody who stays in the moment of exec settles nothing', async () => {
     const process = start('process');
     process.rootAlive = false;

@@ -28,6 +28,7 @@ import {
   type ProcessTable,
 } from '../../system/proc-table.ts';
 import { SharedWalks } from './shared-walks.ts';
+import { findBelow } from './tree-search.ts';
 import { endStrays, type StraysEnd } from './strays.ts';
 
 /** What is asked of a process here. */
@@ -164,12 +165,12 @@ export class DescendantTracker<P extends Tracked> {
 
   /** Read back from disk: whoever lives of them is known only by the marker. One walk over /proc serves all. */
   async restored(processes: readonly P[]): Promise<void> {
+    for (const process of processes) this.inherited.add(process);
     const searches = await Promise.all(processes.map((process) => this.search(process)));
     for (const [index, process] of processes.entries()) {
       process.settled = searches[index] !== undefined && isNobody(searches[index]);
-      if (process.settled) continue;
-      this.unsettled.add(process);
-      this.inherited.add(process);
+      if (process.settled) this.inherited.delete(process);
+      else this.unsettled.add(process);
     }
   }
 
@@ -223,22 +224,35 @@ export class DescendantTracker<P extends Tracked> {
     return !this.inherited.has(process) && groupAlive(family.rootPid);
   }
 
-  /** Living descendants, the root not among them, by looking at every process of the machine. */
+  /** Living descendants, the root not among them, children before their parents. */
   async find(process: P): Promise<ProcessEntry[]> {
     return (await this.findAll(process)).found;
   }
 
   private async findAll(process: P): Promise<Search> {
     if (!loadPosix()) return { found: [] };
-    const { found, isUnsure } = await this.walks.find(() => this.familyOf(process));
+    const search = this.isReported(process)
+      ? { found: await this.findInTree(process) }
+      : await this.walks.find(() => this.familyOf(process));
+    const { found } = search;
     for (const { session } of found) this.owners.noteSession(process, session);
-    const known = new Set(found.map(({ pid }) => pid));
-    this.lastFound.set(process, [...known]);
-    // The walk misses whoever is born while it lasts. The kernel's list of orphans misses nobody.
-    if (this.isReported(process)) this.orphans.look({ mostMs: LOOKING_MS });
-    // Orphans that have shed session and marker, and whoever is below them: children before their parents.
-    const strays = livingBelow(this.orphans.of(process), this.table).toReversed();
-    return { found: [...strays.filter(({ pid }) => !known.has(pid)), ...found], isUnsure };
+    this.lastFound.set(
+      process,
+      found.map(({ pid }) => pid),
+    );
+    return search;
+  }
+
+  /** As a subreaper we have all of them below us. */
+  private async findInTree(process: P): Promise<ProcessEntry[]> {
+    const { pid: root } = process.facts;
+    const tops = (): number[] => {
+      this.orphans.look({ mostMs: LOOKING_MS });
+      const started = process.rootAlive ? [root] : [];
+      return [...started, ...this.orphans.of(process), ...this.orphans.hidden(process)];
+    };
+    const found = await findBelow(tops, this.table);
+    return found.filter(({ pid }) => pid !== root || !process.rootAlive);
   }
 
   /** As `find`; where no descriptor is free to look, `unsearched` says so, and nobody is found. */

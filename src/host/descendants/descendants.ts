@@ -151,9 +151,11 @@ export async function findFamilies(
     const stillUnsure: ProcessEntry[] = [];
     await inTurns(unsure, (entry) => {
       const values = processes.markersOf(entry.pid, name);
-      if (values === 'unknown') {
+      // posix_spawn can return a moment before the child has memory of its own: until then it shows our environment.
+      const isOurFork = entry.isFork && entry.parent === processes.self;
+      if (values === 'unknown' || (values.length === 0 && isOurFork)) {
         const now = processes.readEntry(entry.pid);
-        if (isAlive(now) && !now.isExiting) stillUnsure.push(entry);
+        if (isAlive(now) && !now.isExiting) stillUnsure.push(now);
       } else
         for (const value of values)
           for (const { members } of byMarker.get(value) ?? []) table.collect(entry, members);

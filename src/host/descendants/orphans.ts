@@ -52,6 +52,19 @@ export class Orphans<Owner> {
     return this.byOwner.get(owner) ?? new Set();
   }
 
+  /** Processes of this owner below orphans that are nobody's. */
+  hidden(owner: Owner): number[] {
+    const { table, ownersOf } = this.options;
+    const isOwn = (entry: ProcessEntry): boolean => {
+      const owners = ownersOf(entry);
+      return owners !== 'unknown' && owners.has(owner);
+    };
+    const tops = this.aboveByOwner.get(owner) ?? [];
+    return livingBelow(tops, table)
+      .filter(isOwn)
+      .map(({ pid }) => pid);
+  }
+
   /** As of the last look. "perhaps": look again. */
   hasAny(owner: Owner): 'yes' | 'no' | 'perhaps' {
     if (this.byOwner.has(owner)) return 'yes';
