@@ -2,14 +2,14 @@
 // processes that a running keeper knows.
 
 import { constants } from 'node:os';
-import { commonOptions, type Command, type OptionRow } from './arguments/command.ts';
+import { commonOptions, type Command, type OptionRow, type Options } from './arguments/command.ts';
 
 /** One command, or one of `tty`, as a completion sees it. */
 export interface Completable {
   /** "logs", or "tty create". */
   readonly name: string;
   readonly summary: string;
-  readonly options: Readonly<Record<string, OptionRow>>;
+  readonly options: Options;
   readonly takes?: Command['takes'];
 }
 

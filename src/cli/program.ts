@@ -1,10 +1,10 @@
-// The program: finds the command, has it read all its words, then does what they say, prints the answer, and answers
-// the exit code.
+// The program: finds the command, reads all its words, runs it, prints the answer and returns the exit code.
 
 import { errors, toErrorShape, type ErrorCode } from '../protocol/errors.ts';
 import { Caller } from './caller.ts';
 import { commonOptions, helpOf, type Answer, type Command } from './arguments/command.ts';
 import { findCommand } from './commands.ts';
+import { envelope } from './output/envelope.ts';
 import { Output, type OutputStream } from './output/output.ts';
 import { optionWords } from './arguments/parse-options.ts';
 import { remedyOf } from './output/remedies.ts';
@@ -37,7 +37,7 @@ export async function runProgram(
   const name = namesOfFlags.get(first) ?? first;
   const command = await findCommand(name).catch((error: unknown) => ({ error }));
   const { stdout, stderr, env, cwd } = surroundings;
-  // Before the words are read, so that an error in them is told in the form that was asked for.
+  // Looked at before the words are parsed, so that an error in them is printed as JSON where that is asked for.
   const flags = optionWords(rest, 'error' in command ? commonOptions : optionsOf(command), {
     stopAtWord: !('error' in command) && command.runsWords === true,
   });
@@ -51,11 +51,11 @@ export async function runProgram(
     const { ttyMain } = await import('./tty/main.ts');
     return ttyMain(rest, { env, cwd, program: 'holdfast tty', stdout, stderr });
   }
-  if ('error' in command) return tell(name, out, { result: undefined, error: command.error });
+  if ('error' in command) return print(name, out, { result: undefined, error: command.error });
   try {
-    return await tell(name, out, await perform(command, rest, { ...surroundings, out }));
+    return await print(name, out, await perform(command, rest, { ...surroundings, out }));
   } catch (error) {
-    return tell(name, out, { result: undefined, error }, exitOf);
+    return print(name, out, { result: undefined, error }, exitOf);
   }
 }
 
@@ -91,7 +91,7 @@ async function perform(
   }
 }
 
-async function tell(
+async function print(
   name: string,
   out: Output,
   answer: Answer,
@@ -99,20 +99,16 @@ async function tell(
 ): Promise<number> {
   const { result, lines = [], error } = answer;
   if (answer.said) return answer.exitCode ?? 0;
-  if (out.json) await out.object(envelope(name, result, error));
-  else for (const line of lines) await out.line(line);
-  if (error === undefined) return answer.exitCode ?? 0;
+  if (!out.json) for (const line of lines) await out.line(line);
+  if (error === undefined) {
+    if (out.json) await out.object(envelope(name, { result }));
+    return answer.exitCode ?? 0;
+  }
   const shape = toErrorShape(error);
-  if (!out.json)
-    await out.note(shortened(shape.message), { style: 'red', advice: remedyOf(shape) });
-  return answer.exitCode ?? exitOf(shape.code);
-}
-
-function envelope(name: string, result: unknown, error: unknown): Record<string, unknown> {
-  const head = { ok: error === undefined, command: name, timestamp: new Date().toISOString() };
-  if (error === undefined) return { ...head, result };
-  const shape = toErrorShape(error);
+  const remedy = remedyOf(shape);
   const { retryable } = errors[shape.code];
-  const told = { ...shape, remedy: remedyOf(shape), retryable };
-  return { ...head, ...(result !== undefined && { result }), error: told };
+  if (out.json)
+    await out.object(envelope(name, { result, error: { ...shape, remedy, retryable } }));
+  else await out.note(shortened(shape.message), { style: 'red', advice: remedy });
+  return answer.exitCode ?? exitOf(shape.code);
 }

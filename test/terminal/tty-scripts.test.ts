@@ -166,6 +166,27 @@ describe('flags of every command', () => {
     const own = await startTty(main, ['tty', word], { HOLDFAST_HOME: home });
     expect(own.stderr).toContain(hint);
   });
+
+  it.each([
+    [['run'], 'run: missing argument ID'],
+    [['send-keys', 'x'], 'send-keys: missing argument KEY...'],
+    [['run', 'x', 'y', 'z'], 'run: unexpected argument "z"'],
+    [['list', '--al'], 'list: unknown option --al; did you mean --all?'],
+    [['run', 'x', 'y', '--timeout'], 'run: --timeout needs a value'],
+    [['wait', 'x', '--cursor-col', '-1'], '--cursor-col "-1" is not a non-negative integer'],
+    [['home', '--all', 'forgt', 'x'], "unknown command 'home forgt' (Did you mean home forget?)"],
+  ])('[TM134] %j names the word that is missing or wrong', async (args, problem) => {
+    expect(await peer(args)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining(problem) as string,
+    });
+  });
+
+  it('[TM134] an option takes the word after it, also when that begins with a dash', async () => {
+    const id = await create('--', 'sh', '-c', 'echo --json; cat');
+    expect(await answer('wait', id, '--text', '--json')).toMatchObject({ matched: true });
+  });
 });
 
 describe('inspect', () => {

@@ -1,4 +1,4 @@
-// The command: the one declarative entry that a command's file begins with, and the help that follows from it.
+// A command of the command line: the entry at the top of its file, and the help made from it.
 
 import type { ErrorCode } from '../../protocol/errors.ts';
 import type { Caller } from '../caller.ts';
@@ -13,33 +13,42 @@ export interface OptionRow {
   readonly value?: string;
   /** What completes the value: these words, or a kind of thing. */
   readonly completes?: readonly string[] | 'directory' | 'signal';
+  /** Accepted, but not in the help: it has no effect here. */
+  readonly hidden?: true;
   readonly about: string;
 }
 
-export interface Command {
+export type Options = Readonly<Record<string, OptionRow>>;
+
+/** What the command line, the help and the completion know of a command, of `tty` too. */
+export interface CommandHead {
+  /** "logs"; "record export" for a command of two words. */
   readonly name: string;
   /** What follows the name: "ID... [options]". */
   readonly usage: string;
   /** One line, for the list of commands. */
   readonly summary: string;
-  readonly options: Readonly<Record<string, OptionRow>>;
+  readonly options: Options;
   /** What the options do not say. */
   readonly notes?: readonly string[];
-  /** What its words are, for completion: processes, or one of these. */
-  readonly takes?: 'processes' | readonly string[];
-  /** Its words are a program and its arguments: options end at the first of them. */
+  /** The words are a program and its arguments: options end at the first of them. */
   readonly runsWords?: true;
   /** Rewrites what other programs have taught people to write: "-9" for "--signal=9". */
   readonly spelling?: (args: readonly string[]) => string[];
-  /** Exit codes of its own for failures, in place of those of the error table. */
+}
+
+export interface Command extends CommandHead {
+  /** What its words are, for completion: processes, or one of these. */
+  readonly takes?: 'processes' | readonly string[];
+  /** Exit codes for failures, in place of those of the error table. */
   readonly failureExit?: (code: ErrorCode) => number;
-  /** Reads every word, and only then answers what is to be done: nothing is begun before all of it is understood. */
+  /** Reads every word before it returns the action: nothing starts before the whole command line is understood. */
   readonly read: (call: Call) => Action;
 }
 
 type Action = () => Promise<Answer>;
 
-/** What a command works with. */
+/** What a command is given. */
 export interface Call {
   readonly words: Words;
   readonly caller: Caller;
@@ -49,17 +58,17 @@ export interface Call {
 export interface Answer {
   /** What `--json` prints. */
   readonly result: unknown;
-  /** What a person reads: lines for stdout, when the command has not printed already. */
+  /** Lines for stdout, for a person; absent when the command has printed already. */
   readonly lines?: readonly (string | StyledLine)[];
   /** Everything has been printed already, with `--json` too. */
   readonly said?: true;
   /** 0 when absent. */
   readonly exitCode?: number;
-  /** Something failed although the rest was done: `--json` says so and still carries the result. */
+  /** Part of the command failed: `--json` prints the error and the result. */
   readonly error?: unknown;
 }
 
-export const commonOptions: Readonly<Record<string, OptionRow>> = {
+export const commonOptions: Options = {
   json: { type: 'boolean', about: 'print one JSON object' },
   home: {
     type: 'string',
@@ -75,23 +84,39 @@ export const commonOptions: Readonly<Record<string, OptionRow>> = {
   help: { type: 'boolean', short: 'h', about: 'show this help' },
 };
 
-export function helpOf(command: Command): string[] {
+/** The program that a command belongs to, and the options that all its commands take. */
+export interface Program {
+  readonly name: string;
+  readonly options: Options;
+  /** The word after an option is its value, also when it begins with a dash. */
+  readonly dashedValues?: true;
+}
+
+export const holdfast: Program = { name: 'holdfast', options: commonOptions };
+
+export function usageOf({ name, usage }: CommandHead, program: Program): string {
+  return `${program.name} ${name} ${usage}`.trimEnd();
+}
+
+export function helpOf(command: CommandHead, program = holdfast): string[] {
   return [
-    `holdfast ${command.name} ${command.usage}`.trimEnd(),
+    usageOf(command, program),
     '',
     `  ${command.summary}`,
     ...(command.notes ? ['', ...command.notes.map((note) => `  ${note}`)] : []),
     '',
-    ...optionLines({ ...command.options, ...commonOptions }),
+    ...optionLines({ ...command.options, ...program.options }),
   ];
 }
 
-function optionLines(options: Readonly<Record<string, OptionRow>>): string[] {
-  const rows = Object.entries(options).map(([name, row]) => {
-    const short = row.short === undefined ? '    ' : `-${row.short}, `;
-    const value = row.type === 'string' ? ` ${row.value ?? 'VALUE'}` : '';
-    return { flag: `  ${short}--${name}${value}`, about: row.about };
-  });
+function optionLines(options: Options): string[] {
+  const rows = Object.entries(options)
+    .filter(([, { hidden }]) => !hidden)
+    .map(([name, row]) => {
+      const short = row.short === undefined ? '    ' : `-${row.short}, `;
+      const value = row.type === 'string' ? ` ${row.value ?? 'VALUE'}` : '';
+      return { flag: `  ${short}--${name}${value}`, about: row.about };
+    });
   const width = Math.max(...rows.map(({ flag }) => flag.length)) + 2;
   return rows.map(({ flag, about }) => flag.padEnd(width) + about);
 }

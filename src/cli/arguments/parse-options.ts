@@ -1,26 +1,30 @@
-// Reads options and other words by the rows of a command, in one pass, and says which word is wrong and what was meant.
+// Reads the options and other words of a command line, in one pass, and says which word is wrong and what was meant.
 
-import type { OptionRow } from './command.ts';
+import type { Options } from './command.ts';
 import { nearest } from './nearest.ts';
-
-export type Rows = Readonly<Record<string, OptionRow>>;
 
 export interface ParsedWords {
   readonly values: ReadonlyMap<string, readonly (string | true)[]>;
   /** What is no option, in order. */
   readonly plain: readonly string[];
-  /** Of these, what stood behind "--"; undefined when there was no "--". */
+  /** Of these, the words after "--"; undefined when there was no "--". */
   readonly behindDashes: readonly string[] | undefined;
 }
 
 /** The sentence of a refusal, without its command and full stop. */
 export class WrongWord extends Error {}
 
-/** With `stopAtWord` everything from the first word on that is no option is taken as it is. */
+export interface ParseHow {
+  /** Everything from the first word on that is no option is taken as it is. */
+  readonly stopAtWord: boolean;
+  /** The word after an option is its value, also when it begins with a dash. */
+  readonly dashedValues: boolean;
+}
+
 export function parseOptions(
   args: readonly string[],
-  rows: Rows,
-  stopAtWord: boolean,
+  rows: Options,
+  { stopAtWord, dashedValues }: ParseHow,
 ): ParsedWords {
   const values = new Map<string, (string | true)[]>();
   const plain: string[] = [];
@@ -44,17 +48,17 @@ export function parseOptions(
         continue;
       }
       at += 1;
-      give(name, valueFor(name, args[at]));
+      give(name, valueFor(name, args[at], dashedValues));
     }
   }
   return { values, plain, behindDashes: undefined };
 }
 
-/** The words that are options, whether they are right or not: what a program looks at before it reads them. */
+/** The words that are options, right or wrong: for what must be known before they are parsed. */
 export function optionWords(
   args: readonly string[],
-  rows: Rows,
-  { stopAtWord }: { readonly stopAtWord: boolean },
+  rows: Options,
+  { stopAtWord = false }: { readonly stopAtWord?: boolean } = {},
 ): string[] {
   const found: string[] = [];
   for (let at = 0; at < args.length && args[at] !== '--'; at += 1) {
@@ -67,7 +71,7 @@ export function optionWords(
   return found;
 }
 
-function takesNext(word: string, rows: Rows): boolean {
+function takesNext(word: string, rows: Options): boolean {
   try {
     const last = optionsIn(word, rows).at(-1);
     return last !== undefined && last.value === undefined && rows[last.name]?.type === 'string';
@@ -82,7 +86,7 @@ interface Found {
 }
 
 /** One word: "--name", "--name=value", "-n", "-nVALUE", or several letters of which only the last takes a value. */
-function optionsIn(word: string, rows: Rows): Found[] {
+function optionsIn(word: string, rows: Options): Found[] {
   if (word.startsWith('--')) {
     const equals = word.indexOf('=');
     const name = word.slice(2, equals < 0 ? undefined : equals);
@@ -106,14 +110,14 @@ function optionsIn(word: string, rows: Rows): Found[] {
   return found;
 }
 
-function valueFor(name: string, next: string | undefined): string {
+function valueFor(name: string, next: string | undefined, dashedValues: boolean): string {
   if (next === undefined) throw new WrongWord(`--${name} needs a value`);
-  if (next.startsWith('-') && next !== '-')
+  if (!dashedValues && next.startsWith('-') && next !== '-')
     throw new WrongWord(`--${name} needs a value; to pass "${next}", write --${name}=${next}`);
   return next;
 }
 
-function meant(name: string, rows: Rows): string {
+function meant(name: string, rows: Options): string {
   const near = nearest(name, Object.keys(rows));
   return near === undefined ? '' : `; did you mean --${near}`;
 }

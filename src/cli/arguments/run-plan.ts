@@ -3,11 +3,11 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { StartSpec } from '../../protocol/operations.ts';
-import type { Call, OptionRow } from './command.ts';
+import type { Call, Options } from './command.ts';
 import { inheritedEnvironment } from '../../base/inherited-environment.ts';
 import { shellWord, type Words } from './words.ts';
 
-export const runOptions: Readonly<Record<string, OptionRow>> = {
+export const runOptions: Options = {
   background: { type: 'boolean', short: 'b', about: 'print the id and return at once' },
   detach: { type: 'boolean', short: 'd', about: 'the same as --background' },
   name: { type: 'string', value: 'NAME', about: 'a name to find it by' },

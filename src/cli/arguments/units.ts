@@ -1,18 +1,14 @@
 // Durations and sizes as people write and read them.
 
-const UNIT_MS = new Map([
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-  ['d', 86_400_000],
-]);
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+export type DurationUnit = keyof typeof UNIT_MS;
 
-/** "500ms", "1.5s", "2m"; a bare number counts seconds, as in sleep(1). Undefined when it is none of these. */
-export function parseDuration(text: string): number | undefined {
+/** "500ms", "1.5s", "2m"; a bare number counts seconds, as in sleep(1), or `bare`. Undefined when it is none of these. */
+export function parseDuration(text: string, bare: DurationUnit = 's'): number | undefined {
   const match = /^(\d{1,12}(?:\.\d{1,6})?)(ms|s|m|h|d)?$/.exec(text);
   if (!match) return undefined;
-  const ms = Math.round(Number(match[1]) * (UNIT_MS.get(match[2] ?? 's') ?? 1000));
+  const unit = (match[2] ?? bare) as DurationUnit;
+  const ms = Math.round(Number(match[1]) * UNIT_MS[unit]);
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
 

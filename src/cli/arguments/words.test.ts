@@ -69,7 +69,7 @@ describe('words', () => {
   it('[C25] cannot be read any more once something is done, and no command reads them later', async () => {
     const words = read('-f');
     words.seal();
-    expect(() => words.flag('follow')).toThrow('after the start');
+    expect(() => words.flag('follow')).toThrow('after the command has begun');
     const all = await Promise.all(Array.from(commands.values(), (load) => load()));
     const asynchronous = all.filter((module) => module.command.read.constructor !== Function);
     expect(asynchronous).toEqual([]);

@@ -1,28 +1,28 @@
-// The words behind a command's name, read by its option rows: every value is checked here, once, and a wrong one is
-// named.
+// The words after a command's name. Every value is checked here, and an error names the wrong one.
 
 import { HoldfastError } from '../../protocol/errors.ts';
-import { commonOptions, type Command } from './command.ts';
+import { holdfast, usageOf, type CommandHead, type Program } from './command.ts';
 import { parseOptions, WrongWord, type ParsedWords } from './parse-options.ts';
-import { parseDuration } from './units.ts';
+import { parseDuration, type DurationUnit } from './units.ts';
 
 /** The largest TCP port. */
 export const MOST_PORT = 65_535;
 
 export class Words {
-  private readonly command: Command;
+  private readonly command: CommandHead;
+  private readonly program: Program;
   private readonly parsed: ParsedWords;
   private sealed = false;
 
-  constructor(command: Command, args: readonly string[]) {
+  constructor(command: CommandHead, args: readonly string[], program = holdfast) {
     this.command = command;
-    const rows = { ...command.options, ...commonOptions };
+    this.program = program;
+    const rows = { ...command.options, ...program.options };
     try {
-      this.parsed = parseOptions(
-        command.spelling?.(args) ?? args,
-        rows,
-        command.runsWords === true,
-      );
+      this.parsed = parseOptions(command.spelling?.(args) ?? args, rows, {
+        stopAtWord: command.runsWords === true,
+        dashedValues: program.dashedValues === true,
+      });
     } catch (error) {
       if (error instanceof WrongWord) throw this.wrong(error.message);
       throw error;
@@ -34,12 +34,12 @@ export class Words {
     return this.parsed.plain;
   }
 
-  /** Of these, what stood behind "--"; undefined when there was no "--". */
+  /** Of these, the words after "--"; undefined when there was no "--". */
   get behindDashes(): readonly string[] | undefined {
     return this.parsed.behindDashes;
   }
 
-  /** From here on something is done: a word that is only read now would be refused too late. */
+  /** Called before the command acts: an option that is read later would be checked too late. */
   seal(): void {
     this.sealed = true;
   }
@@ -58,10 +58,11 @@ export class Words {
     return this.given(name).filter((each) => typeof each === 'string');
   }
 
-  durationMs(name: string): number | undefined {
+  /** A number without a unit counts `bare`. */
+  durationMs(name: string, bare: DurationUnit = 's'): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
-    const ms = parseDuration(text);
+    const ms = parseDuration(text, bare);
     if (ms === undefined)
       throw this.wrong(`--${name} "${text}" is not a duration such as 500ms, 30s, 5m or 2h`);
     return ms;
@@ -70,7 +71,8 @@ export class Words {
   count(name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
-    if (!/^\d{1,15}$/.test(text)) throw this.wrong(`--${name} "${text}" is not a whole number`);
+    if (!/^\d{1,15}$/.test(text))
+      throw this.wrong(`--${name} "${text}" is not a non-negative integer`);
     if (Number(text) > most) throw this.wrong(`--${name} "${text}" is more than ${most}`);
     return Number(text);
   }
@@ -84,7 +86,7 @@ export class Words {
     return chosen;
   }
 
-  /** The options that were given, as words that say the same again; some left out, some changed. */
+  /** The given options as words for another command line, without some, with some values changed. */
   again(
     without: readonly string[],
     changed: Readonly<Record<string, (text: string) => string>>,
@@ -112,15 +114,14 @@ export class Words {
   }
 
   wrong(problem: string): HoldfastError {
-    const { name, usage } = this.command;
     const stop = problem.includes('; did you mean ') ? '?' : '.';
-    return new HoldfastError('invalid_input', `${name}: ${problem}${stop}`, {
-      usage: `holdfast ${name} ${usage}`.trimEnd(),
+    return new HoldfastError('invalid_input', `${this.command.name}: ${problem}${stop}`, {
+      usage: usageOf(this.command, this.program),
     });
   }
 
   private given(name: string): readonly (string | true)[] {
-    if (this.sealed) throw new Error(`--${name} is read after the start`);
+    if (this.sealed) throw new Error(`--${name} is read after the command has begun to act`);
     return this.parsed.values.get(name) ?? [];
   }
 }

@@ -37,10 +37,10 @@ async function completables(): Promise<Completable[]> {
   const { ttyCommands } = await import('../tty/main.ts');
   const own = await Promise.all(Array.from(commands.values(), (load) => load()));
   const names = own.map((module) => module.command.name);
-  const terminal = (await ttyCommands()).map(({ name, summary, usage, flags }) => ({
+  const terminal = (await ttyCommands()).map(({ name, summary, usage, options }) => ({
     name: `tty ${name}`,
     summary,
-    options: flags,
+    options,
     ...(usage.startsWith('ID') && { takes: 'processes' as const }),
   }));
   return [...own.map((module) => withCommonOptions(module.command)), ...terminal].map((each) =>

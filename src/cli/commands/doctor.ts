@@ -1,22 +1,28 @@
 // `holdfast doctor`
 
-import { existsSync, statfsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
 import type { Caller } from '../caller.ts';
 import type { Command } from '../arguments/command.ts';
+import {
+  findDiskSpace,
+  findNode,
+  findSystemCalls,
+  performChecks,
+  type Check,
+} from '../local/checks.ts';
 import { olderBuild } from '../local/keeper-age.ts';
 import { localServer } from '../local/server.ts';
 import { alignedRows } from '../output/table.ts';
-import { formatBytes } from '../arguments/units.ts';
 
-interface Check {
-  readonly name: string;
-  readonly ok: boolean;
-  readonly message: string;
-}
-
-/** Below this a few busy processes fill the disk. */
-const LITTLE_ROOM_BYTES = 256 * 1024 * 1024;
+const checks: readonly Check[] = [
+  { name: 'node', find: findNode },
+  { name: 'system calls', find: findSystemCalls },
+  { name: 'home', find: findHome },
+  { name: 'disk', find: findDiskSpace },
+  { name: 'keeper', find: findKeeper },
+  { name: 'server', find: findServer },
+  { name: 'fonts', find: findFonts },
+];
 
 export const command: Command = {
   name: 'doctor',
@@ -27,114 +33,51 @@ export const command: Command = {
   read({ words, caller }) {
     words.expect();
     return async () => {
-      const checks = [
-        node(),
-        await systemCalls(),
-        await home(caller),
-        room(caller),
-        await keeper(caller),
-        await server(caller),
-        await fonts(),
-      ];
-      const rows = checks.map(({ name, ok, message }) => [ok ? 'ok' : 'WRONG', name, message]);
-      const exitCode = checks.every(({ ok }) => ok) ? 0 : 1;
-      return { result: { checks }, lines: alignedRows(rows, Infinity), exitCode };
+      const found = (await performChecks(checks, caller)).map(({ name, status, message }) => ({
+        name,
+        ok: status === 'pass',
+        message,
+      }));
+      const rows = found.map(({ name, ok, message }) => [ok ? 'ok' : 'WRONG', name, message]);
+      const exitCode = found.every(({ ok }) => ok) ? 0 : 1;
+      return { result: { checks: found }, lines: alignedRows(rows, Infinity), exitCode };
     };
   },
 };
 
-function node(): Check {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-  const ok = major > 20 || (major === 20 && minor >= 19);
-  return {
-    name: 'node',
-    ok,
-    message: ok ? process.versions.node : `${process.versions.node}; 20.19 or newer is needed`,
-  };
-}
-
-async function systemCalls(): Promise<Check> {
-  const { loadPosix, posixProblem } = await import('../../system/posix.ts');
-  const ok = loadPosix() !== undefined;
-  return {
-    name: 'system calls',
-    ok,
-    message: ok ? 'can be made' : (posixProblem() ?? 'cannot be made'),
-  };
-}
-
-async function home({ home: folder }: Caller): Promise<Check> {
+async function findHome({ home }: Caller): Promise<string> {
   const { openHome } = await import('../../keeper/home.ts');
   const { whyNotWritable } = await import('../../system/private-folder.ts');
-  const there = existsSync(folder);
-  try {
-    if (there) openHome(folder);
-  } catch (error) {
-    return failed('home', error);
-  }
-  const problem = whyNotWritable(folder);
+  const exists = existsSync(home);
+  if (exists) openHome(home);
+  const problem = whyNotWritable(home);
   if (problem !== undefined)
-    return {
-      name: 'home',
-      ok: false,
-      message: `${folder}: ${problem}; name another with HOLDFAST_HOME`,
-    };
-  const message = there ? `${folder}, private` : `${folder} will be created when needed`;
-  return { name: 'home', ok: true, message };
+    throw new Error(`${home}: ${problem}; name another with HOLDFAST_HOME`);
+  return exists ? `${home}, private` : `${home} will be created when needed`;
 }
 
-function failed(name: string, error: unknown): Check {
-  return { name, ok: false, message: error instanceof Error ? error.message : String(error) };
+async function findKeeper(caller: Caller): Promise<string> {
+  const host = await caller.running();
+  if (!host) return 'not running; starts when needed';
+  const { version, pid, degraded, uptimeMs } = await host.health(caller.sees, {});
+  const older = olderBuild(uptimeMs);
+  const found = `${version}, pid ${pid}`;
+  if (degraded > 0)
+    throw new Error(`${found}; the output of ${degraded} processes cannot be stored`);
+  return older === undefined ? found : `${found}; ${older}`;
 }
 
-function room({ home: folder }: Caller): Check {
-  let there = folder;
-  while (!existsSync(there)) there = dirname(there);
-  const { bavail, bsize } = statfsSync(there);
-  const free = bavail * bsize;
-  return { name: 'disk', ok: free > LITTLE_ROOM_BYTES, message: `${formatBytes(free)} free` };
+async function findServer({ home }: Caller): Promise<string> {
+  const server = await localServer(home);
+  return server ? `${server.url}, pid ${server.pid}` : 'not running';
 }
 
-async function keeper(caller: Caller): Promise<Check> {
-  try {
-    const host = await caller.running();
-    if (!host) return { name: 'keeper', ok: true, message: 'not running; starts when needed' };
-    const { version, pid, degraded, uptimeMs } = await host.health(caller.sees, {});
-    const stored = degraded === 0 ? '' : `; the output of ${degraded} processes cannot be stored`;
-    const older = olderBuild(uptimeMs);
-    const build = older === undefined ? '' : `; ${older}`;
-    return {
-      name: 'keeper',
-      ok: degraded === 0,
-      message: `${version}, pid ${pid}${stored}${build}`,
-    };
-  } catch (error) {
-    return failed('keeper', error);
-  }
-}
-
-async function server(caller: Caller): Promise<Check> {
-  try {
-    const running = await localServer(caller.home);
-    const message = running ? `${running.url}, pid ${running.pid}` : 'not running';
-    return { name: 'server', ok: true, message };
-  } catch (error) {
-    return failed('server', error);
-  }
-}
-
-/** Nothing is wrong where scripts are missing: only pictures show them as boxes. */
-async function fonts(): Promise<Check> {
+/** A script without a font is no failure: pictures show it as boxes. */
+async function findFonts(): Promise<string> {
   const { MachineFonts, scriptsWithoutFont } =
     await import('../../screen/picture/machine-fonts.ts');
   const missing = scriptsWithoutFont(new MachineFonts()).join(', ');
+  if (missing === '') return 'pictures show Chinese, Japanese and Korean';
   const remedy = 'install a font that has them, on Debian: apt-get install fonts-noto-cjk';
-  return {
-    name: 'fonts',
-    ok: true,
-    message:
-      missing === ''
-        ? 'pictures show Chinese, Japanese and Korean'
-        : `pictures show empty boxes for ${missing}; ${remedy}`,
-  };
+  return `pictures show empty boxes for ${missing}; ${remedy}`;
 }

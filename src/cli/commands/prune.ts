@@ -3,8 +3,8 @@
 import { listAll } from '../../protocol/list-all.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { agrees } from '../output/ask.ts';
-import { isError } from '../caller.ts';
 import type { Command } from '../arguments/command.ts';
+import { removeExited, whyKept } from '../local/exited.ts';
 import { plural } from '../arguments/units.ts';
 
 export const command: Command = {
@@ -29,35 +29,20 @@ export const command: Command = {
     return async () => {
       const host = await caller.running();
       const processes = host ? await listAll((page) => host.list(caller.sees, page)) : [];
-      const before = Date.now() - olderMs;
-      const over = processes.filter((each) => isOver(each, before));
+      const exited = processes.filter((each) => whyKept(each, { olderMs }) === undefined);
       const removed: string[] = [];
-      if (asks && over.length > 0 && !(await agrees(out, questionOf(over))))
+      if (asks && exited.length > 0 && !(await agrees(out, questionOf(exited))))
         return { result: { removed }, lines: ['Nothing was deleted.'], exitCode: 1 };
-      for (const process of over) {
-        const { id, owner } = process;
-        try {
-          await host?.remove(owner, { id });
-          removed.push(id);
-        } catch (error) {
-          // Retention, or somebody else, was faster.
-          if (!isError(error, 'not_found')) throw error;
-        }
-      }
+      for (const process of exited)
+        if (host && (await removeExited(host, process))) removed.push(process.id);
       const lines = [`${plural(removed.length, 'process', 'processes')} deleted.`];
       return { result: { removed }, lines };
     };
   },
 };
 
-function questionOf(over: readonly ProcessInfo[]): string {
-  const owners = new Set(over.map(({ owner }) => owner)).size;
+function questionOf(exited: readonly ProcessInfo[]): string {
+  const owners = new Set(exited.map(({ owner }) => owner)).size;
   const whose = owners > 1 ? ` of ${owners} owners` : '';
-  return `Delete ${plural(over.length, 'process', 'processes')}${whose}, and their output?`;
-}
-
-function isOver(process: ProcessInfo, beforeMs: number): boolean {
-  const { state, settled, closedAtMs, exitedAtMs, startedAtMs } = process;
-  if (!settled || (state !== 'closed' && state !== 'lost')) return false;
-  return (closedAtMs ?? exitedAtMs ?? startedAtMs) <= beforeMs;
+  return `Delete ${plural(exited.length, 'process', 'processes')}${whose}, and their output?`;
 }

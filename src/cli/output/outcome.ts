@@ -73,7 +73,7 @@ function sender(by: string): string {
   return by === 'outside' ? 'from outside' : `by ${by}`;
 }
 
-function signalNumber(name: string): number {
+export function signalNumber(name: string): number {
   const numbers: Readonly<Record<string, number>> = constants.signals;
   return numbers[name] ?? 0;
 }

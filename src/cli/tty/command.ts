@@ -1,26 +1,28 @@
-// A `tty` command: its flags, what it is called with, what it answers.
+// A `tty` command: its options, what it is given, what it returns.
 
-import { parseArgs } from 'node:util';
 import type { KeeperLink } from '../../keeper/link.ts';
-import type { Caller } from '../caller.ts';
-import { parseDuration } from '../arguments/units.ts';
+import type { CommandHead, Options, Program } from '../arguments/command.ts';
+import { Words } from '../arguments/words.ts';
+import { Caller } from '../caller.ts';
+import type { OutputStream } from '../output/output.ts';
 import { TtyError } from './envelope.ts';
-import type { Settings } from './settings.ts';
+import { settingsFrom, type Settings } from './settings.ts';
 
-export interface Flag {
-  readonly type: 'string' | 'boolean';
-  readonly multiple?: true;
-  readonly short?: string;
-  readonly about: string;
+/** The name under which scripts that were written for agent-tty call these commands. */
+export const PEER = 'agent-tty';
+
+export interface TtyOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  /** The state directory when no option names one. */
+  readonly home?: string | undefined;
+  readonly program: string;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
 }
 
-export interface TtyCommand {
-  /** "record export" for a command of two words. */
-  readonly name: string;
-  readonly usage: string;
-  readonly summary: string;
-  readonly flags: Readonly<Record<string, Flag>>;
-  /** Its lines are what a program printed, or a document: they are exact when piped. */
+export interface TtyCommand extends CommandHead {
+  /** The lines are output of a program, or a document: they are exact when piped. */
   readonly printsText?: true;
   readonly run: (call: TtyCall) => Promise<TtyAnswer>;
 }
@@ -30,121 +32,66 @@ export interface TtyAnswer {
   /** For a person. */
   readonly lines?: readonly string[];
   readonly exitCode?: number;
-  /** For a person, beside the answer. */
+  /** For a person, on stderr. */
   readonly note?: string;
 }
 
-export const globalFlags: Readonly<Record<string, Flag>> = {
-  json: { type: 'boolean', about: 'answer in one JSON object' },
-  home: { type: 'string', about: 'state directory' },
-  'timeout-ms': { type: 'string', about: 'how long a call to the keeper may take at most' },
-  'no-color': { type: 'boolean', about: 'accepted; nothing here is coloured' },
-  'log-level': { type: 'string', about: 'debug says where a command works; info, warn, error' },
-  profile: { type: 'string', about: 'theme of pictures: reference-dark or reference-light' },
-  renderer: { type: 'string', about: 'accepted; there is one' },
+const options: Options = {
+  json: { type: 'boolean', about: 'print one JSON object' },
+  home: { type: 'string', value: 'DIR', completes: 'directory', about: 'state directory' },
+  'timeout-ms': { type: 'string', hidden: true, about: 'accepted, as agent-tty does' },
+  'no-color': { type: 'boolean', hidden: true, about: 'accepted; no output here has colours' },
+  'log-level': {
+    type: 'string',
+    value: 'LEVEL',
+    completes: ['debug', 'info', 'warn', 'error'],
+    about: 'debug prints the state directory and the profile on stderr',
+  },
+  profile: {
+    type: 'string',
+    value: 'NAME',
+    completes: ['reference-dark', 'reference-light'],
+    about: 'theme of pictures: reference-dark or reference-light',
+  },
+  renderer: { type: 'string', hidden: true, about: 'accepted; there is one' },
   help: { type: 'boolean', short: 'h', about: 'show this help' },
 };
 
-type Values = Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>;
+export function ttyProgram(name: string): Program {
+  return { name, options, dashedValues: true };
+}
 
-export class TtyCall {
+/** The words of one `tty` command, and where it works. */
+export class TtyCall extends Words {
   readonly caller: Caller;
-  readonly words: readonly string[];
-  /** A script that was written for agent-tty asks: its ways count where ours differ. */
+  /** A script that was written for agent-tty calls: its behaviour counts where ours differs. */
   readonly isPeer: boolean;
   readonly settings: Settings;
-  private readonly values: Values;
-  private readonly command: TtyCommand;
+  readonly options: TtyOptions;
 
-  constructor(
-    command: TtyCommand,
-    args: readonly string[],
-    caller: Caller,
-    { settings, isPeer }: { readonly settings: Settings; readonly isPeer: boolean },
-  ) {
-    this.command = command;
-    this.caller = caller;
-    this.isPeer = isPeer;
-    this.settings = settings;
-    const rows = Object.entries({ ...command.flags, ...globalFlags });
-    const options = Object.fromEntries(
-      rows.map(([name, { type, multiple = false, short }]) => [
-        name,
-        { type, multiple, ...(short !== undefined && { short }) },
-      ]),
-    );
-    try {
-      const parsed = parseArgs({ args: [...args], options, allowPositionals: true });
-      this.values = parsed.values;
-      this.words = parsed.positionals;
-    } catch (error) {
-      const negative = /option '?--([\w-]+)'? argument is ambiguous/i.exec(
-        error instanceof Error ? error.message : '',
-      );
-      if (negative) throw this.wrong(`--${negative[1]} must be a non-negative integer or a text`);
-      const [sentence = ''] = (error instanceof Error ? error.message : '').split(/[.\n]/);
-      throw this.wrong(sentence);
-    }
+  constructor(command: TtyCommand, args: readonly string[], given: TtyOptions) {
+    super(command, args, ttyProgram(given.program));
+    const { env, cwd, home } = given;
+    this.options = given;
+    this.isPeer = given.program === PEER;
+    this.settings = settingsFrom({
+      env,
+      cwd,
+      home,
+      isPeer: this.isPeer,
+      option: (name) => this.text(name),
+    });
+    this.caller = new Caller({ env, cwd, home: this.settings.home, owner: undefined });
   }
 
   host(): Promise<KeeperLink> {
     return this.caller.host();
   }
 
-  flag(name: string): boolean {
-    return this.values[name] === true;
-  }
-
-  text(name: string): string | undefined {
-    const value = this.values[name];
-    return typeof value === 'string' ? value : undefined;
-  }
-
-  texts(name: string): string[] {
-    const value = this.values[name];
-    return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
-  }
-
-  count(name: string): number | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    if (!/^\d{1,15}$/.test(text)) throw this.wrong(`--${name} must be a non-negative integer`);
-    return Number(text);
-  }
-
-  /** In milliseconds, or with a unit: 30s. */
-  duration(name: string): number | undefined {
-    const text = this.text(name);
-    if (text === undefined || /^\d+$/.test(text)) return this.count(name);
-    const ms = parseDuration(text);
-    if (ms === undefined) throw this.wrong(`--${name} must be a non-negative integer or like 30s`);
-    return ms;
-  }
-
   dimension(name: 'cols' | 'rows', usual = ''): number {
-    const text = this.text(name) ?? usual;
+    const text = this.texts(name).at(-1) ?? usual;
     const value = Number(text);
     if (/^\d{1,4}$/.test(text) && value >= 1 && value <= 1000) return value;
     throw new TtyError('INVALID_DIMENSIONS', `--${name} must be a number from 1 to 1000.`);
-  }
-
-  choice<T extends string>(name: string, choices: readonly T[]): T | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    const chosen = choices.find((choice) => choice === text);
-    if (chosen === undefined) throw this.wrong(`--${name} must be one of ${choices.join(', ')}`);
-    return chosen;
-  }
-
-  /** The words, when their number is one the command takes. */
-  exactly(fewest: number, most = fewest): readonly string[] {
-    if (this.words.length < fewest) throw this.wrong('something is missing');
-    if (this.words.length > most) throw this.wrong(`"${this.words[most]}" is one word too many`);
-    return this.words;
-  }
-
-  wrong(problem: string): TtyError {
-    const { name, usage } = this.command;
-    return new TtyError('INVALID_INPUT', `${name}: ${problem}.`, { usage: `${name} ${usage}` });
   }
 }

@@ -1,6 +1,7 @@
-// What `tty` commands print: agent-tty's envelopes, error codes and exit codes, so that its scripts go on working.
+// What `tty` commands print: agent-tty's envelopes, error codes and exit codes, so that its scripts keep working.
 
 import { HoldfastError } from '../../protocol/errors.ts';
+import { envelope } from '../output/envelope.ts';
 import { quoteJson } from '../output/terminal-text.ts';
 
 const exitCodes = {
@@ -33,7 +34,7 @@ export function storageWriteLine(sentence: string): string {
 }
 
 export type TtyCode = keyof typeof exitCodes;
-/** A wait or a run whose time was over is an answer, not an error; a wait says it with this. */
+/** The exit code of a `wait` that timed out, which is a result and no error. */
 export const WAIT_TIMEOUT_EXIT = 11;
 
 export class TtyError extends Error {
@@ -87,7 +88,7 @@ const codesOfFields: Readonly<Record<string, TtyCode>> = {
   'size.rows': 'INVALID_DIMENSIONS',
 };
 
-/** Whatever was thrown, in agent-tty's words; the cause is always named. */
+/** The error of agent-tty for anything that was thrown; `details.cause` has our own code. */
 export function ttyError(thrown: unknown): TtyError {
   if (thrown instanceof TtyError) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);
@@ -95,22 +96,16 @@ export function ttyError(thrown: unknown): TtyError {
   const { code, details } = thrown;
   const field = details['field'];
   const byField = code === 'invalid_input' && typeof field === 'string' && codesOfFields[field];
-  const told = byField || (codesOf[code] ?? 'INTERNAL_ERROR');
-  return new TtyError(told, message, { ...details, cause: code });
+  const peerCode = byField || (codesOf[code] ?? 'INTERNAL_ERROR');
+  return new TtyError(peerCode, message, { ...details, cause: code });
 }
 
 export function success(command: string, result: unknown): string {
-  return pretty({ ok: true, command, timestamp: new Date().toISOString(), result });
+  return pretty(envelope(command, { result }));
 }
 
-export function failure(command: string, error: TtyError): string {
-  const { code, message, retryable, details } = error;
-  return pretty({
-    ok: false,
-    command,
-    timestamp: new Date().toISOString(),
-    error: { code, message, retryable, details },
-  });
+export function failure(command: string, { code, message, retryable, details }: TtyError): string {
+  return pretty(envelope(command, { error: { code, message, retryable, details } }));
 }
 
 function pretty(value: unknown): string {

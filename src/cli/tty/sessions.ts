@@ -2,13 +2,13 @@
 // journal where their pictures lie.
 
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
 import { idPattern } from '../../base/ids.ts';
 import { listAll } from '../../protocol/list-all.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { terminalFolder } from '../../journal/terminal-folder.ts';
 import { isError, type Caller } from '../caller.ts';
+import { signalNumber } from '../output/outcome.ts';
 import { TtyError } from './envelope.ts';
 
 export type Status = 'running' | 'exited' | 'failed' | 'destroying' | 'destroyed';
@@ -96,11 +96,9 @@ export function manifestOf(
   };
 }
 
-/** The number as a text, as the peer gives it. */
+/** The number as text, as agent-tty gives it. */
 function exitSignal({ outcome }: ProcessInfo): string | null {
-  const name = outcome && 'signal' in outcome ? outcome.signal : undefined;
-  const number = constants.signals[name as NodeJS.Signals] as number | undefined;
-  return number === undefined ? null : String(number);
+  return outcome && 'signal' in outcome ? String(signalNumber(outcome.signal)) : null;
 }
 
 export function terminationCategory(caller: Caller, process: ProcessInfo): string {

@@ -1,11 +1,14 @@
-// What the flags of every command, the environment and agent-tty's config.json say, in this order. All of it is checked
-// before anything is done.
+// The settings of a `tty` command: from an option, else the environment, else agent-tty's config.json. All of them are
+// checked before the command acts.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { usualHome } from '../caller.ts';
 import { TtyError } from './envelope.ts';
 
 export interface Settings {
+  /** The state directory; undefined for the default one. */
+  readonly home: string | undefined;
   readonly logLevel: LogLevel;
   /** The theme of pictures, where a command names none. */
   readonly profile: string;
@@ -20,21 +23,25 @@ type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface SettingsSource {
   readonly env: NodeJS.ProcessEnv;
-  /** The value of a flag that every command takes. */
-  readonly flag: (name: string) => string | undefined;
-  /** Where config.json may be; undefined when none is read. */
-  readonly folder: string | undefined;
-  /** Names that --renderer takes. */
-  readonly renderers: readonly string[];
+  readonly cwd: string;
+  /** The state directory when no option names one. */
+  readonly home: string | undefined;
+  /** config.json is read only for agent-tty's scripts. */
+  readonly isPeer: boolean;
+  /** The value of an option that every command takes. */
+  readonly option: (name: string) => string | undefined;
 }
+
+/** A setting is wrong: no command is begun. */
+export class SettingsError extends TtyError {}
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 /** agent-tty's; one emulator stands behind all of them. */
 export const PEER_RENDERERS: readonly string[] = ['ghostty-web', 'libghostty-vt'];
-export const RENDERERS: readonly string[] = [...PEER_RENDERERS, 'xterm-headless'];
+const RENDERERS: readonly string[] = [...PEER_RENDERERS, 'xterm-headless'];
 const USUAL_PROFILE = 'reference-dark';
 
-/** Whether a value of config.json is one; what is told when it is not. */
+/** Checks one value of config.json; `meant` completes "must be ...". */
 interface Key {
   readonly takes: (value: unknown) => boolean;
   readonly meant: string;
@@ -72,20 +79,22 @@ interface Config {
   readonly idleTimeoutMs?: number;
 }
 
-/** Wrong flags first, then the environment, then the file. */
-export function settingsFrom({ env, flag, folder, renderers }: SettingsSource): Settings {
-  const home = flag('--home');
-  if (home !== undefined && !home.startsWith('/'))
+export function settingsFrom({ env, cwd, home: usual, isPeer, option }: SettingsSource): Settings {
+  const given = option('home');
+  if (given !== undefined && !given.startsWith('/'))
     throw wrong('--home must be an absolute path.', '--home');
-  const timeout = flag('--timeout-ms');
+  const timeout = option('timeout-ms');
   if (timeout !== undefined && !/^[1-9]\d{0,14}$/.test(timeout))
     throw wrong('--timeout-ms must be a positive number of milliseconds.', '--timeout-ms');
-  const level = logLevelOf(flag('--log-level') ?? (env['AGENT_TTY_LOG_LEVEL'] || undefined));
-  const renderer = flag('--renderer') ?? (env['AGENT_TTY_RENDERER'] || undefined);
+  const level = logLevelOf(option('log-level') ?? (env['AGENT_TTY_LOG_LEVEL'] || undefined));
+  const renderer = option('renderer') ?? (env['AGENT_TTY_RENDERER'] || undefined);
+  const renderers = isPeer ? PEER_RENDERERS : RENDERERS;
   if (renderer !== undefined && !renderers.includes(renderer))
     throw wrong(`Renderer must be one of: ${renderers.join(', ')}.`, '--renderer');
-  const config = folder === undefined ? {} : readConfig(join(folder, 'config.json'));
+  const named = given ?? (usual === undefined ? undefined : resolve(cwd, usual));
+  const config = isPeer ? readConfig(join(named ?? usualHome(env), 'config.json')) : {};
   return {
+    home: isPeer && named !== undefined ? lockedFolder(named) : named,
     logLevel: level ?? config.logLevel ?? 'info',
     profile: (env['AGENT_TTY_PROFILE'] || config.defaultProfile) ?? USUAL_PROFILE,
     shell: config.defaultShell,
@@ -96,6 +105,13 @@ export function settingsFrom({ env, flag, folder, renderers }: SettingsSource): 
   };
 }
 
+/** A home that others may read gets a private folder inside. One that others may write to is refused when it is opened. */
+function lockedFolder(home: string): string {
+  const found = statSync(home, { throwIfNoEntry: false });
+  const isOpen = found?.isDirectory() === true && (found.mode & 0o055) !== 0;
+  return isOpen && (found.mode & 0o022) === 0 ? join(home, 'holdfast') : home;
+}
+
 function logLevelOf(given: string | undefined): LogLevel | undefined {
   const level = LOG_LEVELS.find((each) => each === given);
   if (given !== undefined && level === undefined)
@@ -103,28 +119,31 @@ function logLevelOf(given: string | undefined): LogLevel | undefined {
   return level;
 }
 
-function wrong(problem: string, flag: string): TtyError {
-  return new TtyError('INVALID_INPUT', problem, { flag });
+function wrong(problem: string, flag: string): SettingsError {
+  return new SettingsError('INVALID_INPUT', problem, { flag });
 }
 
-/** A file that cannot be understood is told, not passed over: what it was to change would go unnoticed. */
+/** A file that cannot be parsed is an error: otherwise a setting would be missing without a word. */
 function readConfig(file: string): Config {
   let content: string;
   try {
     content = readFileSync(file, 'utf8');
   } catch (error) {
     if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return {};
-    throw new TtyError('INTERNAL_ERROR', `${file} cannot be read: ${reasonOf(error)}`, { file });
+    throw new SettingsError('INTERNAL_ERROR', `${file} cannot be read: ${reasonOf(error)}`, {
+      file,
+    });
   }
   let value: unknown;
   try {
     value = JSON.parse(content);
   } catch (error) {
     const problem = `${file} contains invalid JSON: ${reasonOf(error)}`;
-    throw new TtyError('INTERNAL_ERROR', problem, { file });
+    throw new SettingsError('INTERNAL_ERROR', problem, { file });
   }
   const problem = problemOf(value);
-  if (problem !== undefined) throw new TtyError('INTERNAL_ERROR', `${file}: ${problem}`, { file });
+  if (problem !== undefined)
+    throw new SettingsError('INTERNAL_ERROR', `${file}: ${problem}`, { file });
   return value as Config;
 }
 

@@ -13,12 +13,12 @@ export const batch: TtyCommand = {
   name: 'batch',
   usage: "ID '[STEP, ...]' | ID --file PATH [--keep-going]",
   summary: 'Do several steps: type, paste, sendKeys, run, wait.',
-  flags: {
+  options: {
     file: { type: 'string', about: 'take the steps from a file' },
     'keep-going': { type: 'boolean', about: 'go on behind a step that failed' },
   },
   async run(call): Promise<TtyAnswer> {
-    const [id = '', text] = call.exactly(1, 2);
+    const [id = '', text] = call.expect('ID', '[STEPS]');
     const steps = parseBatch(planOf(call, text));
     const keepGoing = call.flag('keep-going');
     const process = await liveTerminal(call.caller, id);

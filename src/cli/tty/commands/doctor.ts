@@ -1,41 +1,21 @@
-// `tty doctor`: what terminals and their pictures need on this machine, checked one by one, in agent-tty's words.
+// `tty doctor`: what terminals and their pictures need on this machine, under agent-tty's names.
 
-import {
-  accessSync,
-  constants,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { accessSync, constants, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Caller } from '../../caller.ts';
+import {
+  findDiskSpace,
+  findNode,
+  findSystemCalls,
+  performChecks,
+  withFolder,
+  type Check,
+} from '../../local/checks.ts';
 import { knownCapabilities } from '../capabilities.ts';
 import type { TtyAnswer, TtyCommand } from '../command.ts';
 
-interface Check {
-  readonly name: string;
-  readonly status: 'pass' | 'fail' | 'skip';
-  readonly message: string;
-  readonly durationMs: number;
-}
-
-interface Test {
-  readonly name: string;
-  /** Not worth a try when that one failed. */
-  readonly needs?: string;
-  /** Says what was found; whatever is wrong is thrown. */
-  readonly find: (caller: Caller) => string | Promise<string>;
-}
-
-/** Below this a few busy sessions fill the disk. */
-const LITTLE_ROOM_BYTES = 256 * 1024 * 1024;
-
-const environment: readonly Test[] = [
-  { name: 'node-runtime', find: () => process.versions.node },
+const environment: readonly Check[] = [
+  { name: 'node-runtime', find: findNode },
   {
     name: 'cwd-access',
     find: ({ cwd }) => {
@@ -46,8 +26,7 @@ const environment: readonly Test[] = [
   {
     name: 'temp-dir',
     find: async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'holdfast-doctor-'));
-      await rm(folder, { recursive: true });
+      await withFolder(tmpdir());
       return tmpdir();
     },
   },
@@ -62,8 +41,7 @@ const environment: readonly Test[] = [
     name: 'home-writable',
     needs: 'home_isolation',
     find: async ({ home }) => {
-      const folder = mkdtempSync(join(home, 'doctor-'));
-      await rm(folder, { recursive: true });
+      await withFolder(home);
       return 'files can be made';
     },
   },
@@ -71,36 +49,12 @@ const environment: readonly Test[] = [
     name: 'artifact-atomicity',
     needs: 'home-writable',
     find: async ({ home }) => {
-      const folder = mkdtempSync(join(home, 'doctor-'));
-      try {
-        writeFileSync(join(folder, 'next'), 'new', { mode: 0o600 });
-        writeFileSync(join(folder, 'file'), 'old', { mode: 0o600 });
-        renameSync(join(folder, 'next'), join(folder, 'file'));
-        if (readFileSync(join(folder, 'file'), 'utf8') !== 'new')
-          throw new Error('A renamed file does not replace another.');
-      } finally {
-        await rm(folder, { recursive: true });
-      }
+      await withFolder(home, checkReplacing);
       return 'a file is replaced as a whole';
     },
   },
-  {
-    name: 'event-log-writable',
-    needs: 'home-writable',
-    find: ({ home }) => {
-      const { bavail, bsize } = statfsSync(home);
-      if (bavail * bsize < LITTLE_ROOM_BYTES) throw new Error('The disk is nearly full.');
-      return `${Math.round((bavail * bsize) / 1e6)} MB free`;
-    },
-  },
-  {
-    name: 'pty-spawn',
-    find: async () => {
-      const { loadPosix, posixProblem } = await import('../../../system/posix.ts');
-      if (loadPosix() === undefined) throw new Error(posixProblem() ?? 'No system calls.');
-      return 'system calls can be made';
-    },
-  },
+  { name: 'event-log-writable', needs: 'home-writable', find: findDiskSpace },
+  { name: 'pty-spawn', find: findSystemCalls },
   {
     name: 'socket-viable',
     needs: 'home-writable',
@@ -111,7 +65,7 @@ const environment: readonly Test[] = [
   },
 ];
 
-const renderer: readonly Test[] = [
+const renderer: readonly Check[] = [
   {
     name: 'xterm_headless_available',
     find: async () => {
@@ -135,12 +89,12 @@ export const doctor: TtyCommand = {
   name: 'doctor',
   usage: '',
   summary: 'Check what terminals need on this machine.',
-  flags: {},
+  options: {},
   async run(call): Promise<TtyAnswer> {
-    call.exactly(0);
+    call.expect();
     const checks = {
-      environment: await performed(environment, call.caller),
-      renderer: await performed(renderer, call.caller),
+      environment: await performChecks(environment, call.caller),
+      renderer: await performChecks(renderer, call.caller),
     };
     const every = [...checks.environment, ...checks.renderer];
     const ok = every.every(({ status }) => status !== 'fail');
@@ -156,21 +110,10 @@ export const doctor: TtyCommand = {
   },
 };
 
-async function performed(tests: readonly Test[], caller: Caller): Promise<Check[]> {
-  const checks: Check[] = [];
-  for (const { name, needs, find } of tests) {
-    const begun = performance.now();
-    const told = (status: Check['status'], message: string): void => {
-      checks.push({ name, status, message, durationMs: Math.round(performance.now() - begun) });
-    };
-    if (needs !== undefined && checks.some((each) => each.name === needs && each.status !== 'pass'))
-      told('skip', `needs ${needs}`);
-    else
-      try {
-        told('pass', await find(caller));
-      } catch (error) {
-        told('fail', error instanceof Error ? error.message : String(error));
-      }
-  }
-  return checks;
+function checkReplacing(folder: string): void {
+  writeFileSync(join(folder, 'next'), 'new', { mode: 0o600 });
+  writeFileSync(join(folder, 'file'), 'old', { mode: 0o600 });
+  renameSync(join(folder, 'next'), join(folder, 'file'));
+  if (readFileSync(join(folder, 'file'), 'utf8') !== 'new')
+    throw new Error('A renamed file does not replace another.');
 }

@@ -1,20 +1,20 @@
-// `tty gc`: forgets terminals that have ended, in this home; with --all-homes also where a keeper runs elsewhere.
+// `tty gc`: deletes terminals that have ended, in this home; with --all-homes also in others whose keeper runs.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { rm } from 'node:fs/promises';
 import type { ProcessInfo } from '../../../protocol/process.ts';
-import { orphanedFolders, terminalFolder } from '../../../journal/terminal-folder.ts';
+import { orphanedFolders, removeTerminalFolder } from '../../../journal/terminal-folder.ts';
+import { parseDuration } from '../../arguments/units.ts';
 import { Caller } from '../../caller.ts';
+import { removeExited, whyKept, type ExitedFilter } from '../../local/exited.ts';
 import type { TtyAnswer, TtyCall, TtyCommand } from '../command.ts';
 import { TtyError } from '../envelope.ts';
 import { HomeRegistry } from '../home-registry.ts';
 import { terminalsOf } from '../sessions.ts';
 
-interface Filter {
+interface Filter extends ExitedFilter {
   readonly dryRun: boolean;
-  readonly staleOnly: boolean;
-  readonly olderMs: number;
 }
 
 interface Swept {
@@ -29,21 +29,25 @@ interface Swept {
 export const gc: TtyCommand = {
   name: 'gc',
   usage: '[--dry-run] [--older-than 7d] [--all-homes]',
-  summary: 'Forget terminals that have ended.',
-  flags: {
+  summary: 'Delete terminals that have ended.',
+  options: {
     'dry-run': { type: 'boolean', about: 'only say what would be removed' },
     'stale-only': { type: 'boolean', about: 'only those that were lost' },
     'all-homes': {
       type: 'boolean',
-      about: 'in every known home as well whose keeper runs; no other is woken',
+      about: 'in every known home whose keeper runs, too; no keeper is started',
     },
-    'older-than': { type: 'string', about: 'only those that ended so long ago: 30m, 12h, 7d' },
+    'older-than': {
+      type: 'string',
+      value: '7d',
+      about: 'only those that ended this long ago: 30m, 12h, 7d',
+    },
   },
   async run(call): Promise<TtyAnswer> {
-    call.exactly(0);
+    call.expect();
     const filter = {
       dryRun: call.flag('dry-run'),
-      staleOnly: call.flag('stale-only'),
+      lostOnly: call.flag('stale-only'),
       olderMs: ageMs(call.text('older-than')),
     };
     const homes = call.flag('all-homes')
@@ -78,7 +82,7 @@ async function sweepAll(call: TtyCall, filter: Filter): Promise<Swept[]> {
   return swept;
 }
 
-/** A keeper that sleeps elsewhere is left asleep: what it keeps is its own user's to collect. */
+/** No keeper is started in another home: what is stored there is collected when that home is used. */
 async function sweepKnown(
   caller: Caller,
   isOwn: boolean,
@@ -110,7 +114,7 @@ async function sweep(caller: Caller, filter: Filter): Promise<Swept> {
   const existed = existsSync(caller.home);
   for (const process of existed ? await terminalsOf(caller) : []) {
     const reason = whyKept(process, filter);
-    const problem = reason ?? (filter.dryRun ? undefined : await forget(caller, process));
+    const problem = reason ?? (filter.dryRun ? undefined : await remove(caller, process));
     if (problem !== undefined) {
       skippedSessions.push({ sessionId: process.id, reason: problem });
       continue;
@@ -125,33 +129,25 @@ async function sweep(caller: Caller, filter: Filter): Promise<Swept> {
   return { home, existed, removedSessions, skippedSessions, totalBytesFreed, deregistered: false };
 }
 
-/** What cannot be removed is told, and does not keep the others. */
-async function forget(caller: Caller, process: ProcessInfo): Promise<string | undefined> {
+/** Why it could not be deleted. */
+async function remove(caller: Caller, process: ProcessInfo): Promise<string | undefined> {
   try {
-    // What hangs on it goes first: a session that is still there can be collected again.
-    await rm(terminalFolder(caller.home, process), { recursive: true, force: true });
-    await (await caller.host()).remove(process.owner, { id: process.id });
+    // The folder goes first: if it cannot be removed, the session stays and can be collected again.
+    await removeTerminalFolder(caller.home, process);
+    await removeExited(await caller.host(), process);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
 }
 
-function whyKept(process: ProcessInfo, { olderMs, staleOnly }: Filter): string | undefined {
-  const ended = process.state === 'closed' || process.state === 'lost';
-  if (!ended || !process.settled) return 'active';
-  if (staleOnly && process.state !== 'lost') return 'not-stale';
-  if (Date.now() - (process.closedAtMs ?? 0) < olderMs) return 'too-recent';
-  return undefined;
-}
-
+/** Minutes, hours or days: a number without a unit could mean anything. */
 function ageMs(text: string | undefined): number {
   if (text === undefined) return 0;
-  const [, amount = '', unit = ''] = /^(\d{1,9})([mhd])$/.exec(text) ?? [];
-  if (amount === '')
-    throw new TtyError(
-      'INVALID_DURATION',
-      `--older-than "${text.slice(0, 40)}" is not like 30m, 12h or 7d.`,
-    );
-  return Number(amount) * { m: 60_000, h: 3_600_000, d: 86_400_000 }[unit as 'm' | 'h' | 'd'];
+  const ms = /^\d{1,9}[mhd]$/.test(text) ? parseDuration(text) : undefined;
+  if (ms !== undefined) return ms;
+  throw new TtyError(
+    'INVALID_DURATION',
+    `--older-than "${text.slice(0, 40)}" is not like 30m, 12h or 7d.`,
+  );
 }

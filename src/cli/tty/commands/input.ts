@@ -2,13 +2,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync } from 'node:fs';
-import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import { randomId } from '../../../base/ids.ts';
 import { EVERYONE } from '../../../protocol/host-api.ts';
 import type { RunResult } from '../../../protocol/run.ts';
 import { runOutput, type RunOutput } from '../../../terminals/run-output.ts';
 import { isError } from '../../caller.ts';
+import { exitCodeOf, STILL_RUNNING_EXIT } from '../../output/outcome.ts';
 import type { TtyAnswer, TtyCall, TtyCommand } from '../command.ts';
 import { TtyError } from '../envelope.ts';
 import { liveTerminal } from '../sessions.ts';
@@ -16,8 +16,6 @@ import { liveTerminal } from '../sessions.ts';
 const file = { type: 'string', about: 'take it from a file' } as const;
 const MAX_FILE_BYTES = 10_000_000;
 const DEFAULT_RUN_MS = 30_000;
-/** As `holdfast run` says it. */
-const GOES_ON_EXIT = 123;
 /** As shells say it of what cannot be executed. */
 const NOT_EXECUTED_EXIT = 126;
 /** An id that the host made belongs to one process: it need not be looked for first. */
@@ -27,7 +25,7 @@ export const run: TtyCommand = {
   name: 'run',
   usage: "ID 'COMMAND' | ID --file PATH [--timeout 30000] [--no-wait]",
   summary: 'Type a command and wait for its end.',
-  flags: {
+  options: {
     file,
     timeout: {
       type: 'string',
@@ -38,9 +36,9 @@ export const run: TtyCommand = {
   },
   printsText: true,
   async run(call): Promise<TtyAnswer> {
-    const [id = '', ...rest] = call.exactly(1, 2);
-    const command = inputOf(call, rest[0]);
-    const timeoutMs = call.duration('timeout') ?? DEFAULT_RUN_MS;
+    const [id = '', text] = call.expect('ID', '[COMMAND]');
+    const command = inputOf(call, text);
+    const timeoutMs = call.durationMs('timeout', 'ms') ?? DEFAULT_RUN_MS;
     if (timeoutMs === 0)
       throw new TtyError('INVALID_DURATION', '--timeout must be at least 1 millisecond.');
     const completion = call.choice('completion', ['auto', 'sentinel', 'none']);
@@ -140,16 +138,14 @@ function noteOf(done: RunResult, truncated: RunOutput['truncated']): string | un
 
 /** As the command ended; 0 is said only of one that is known to have ended so. */
 function exitOf({ completed, exitCode, executed }: RunResult): number {
-  if (!completed) return GOES_ON_EXIT;
+  if (!completed) return STILL_RUNNING_EXIT;
   return exitCode ?? (executed === false ? NOT_EXECUTED_EXIT : 0);
 }
 
-/** It ended the program of the terminal: as that ended. */
+/** It ended the program of the terminal: the exit code is that program's. */
 async function exitOfSession(call: TtyCall, { owner, params }: Target): Promise<number> {
   const { outcome } = await (await call.host()).get(owner, params);
-  if (outcome && 'code' in outcome && outcome.code !== undefined) return outcome.code;
-  const signal = outcome && 'signal' in outcome ? outcome.signal : undefined;
-  return 128 + (constants.signals[signal as NodeJS.Signals] ?? 0);
+  return outcome ? exitCodeOf(outcome) : STILL_RUNNING_EXIT;
 }
 
 /** Exactly one of a text and a file, neither of them empty. */
@@ -188,9 +184,9 @@ export const type: TtyCommand = {
   name: 'type',
   usage: 'ID TEXT | ID --file PATH [--append-newline]',
   summary: 'Type a text.',
-  flags: { file, 'append-newline': { type: 'boolean', about: 'and one line end' } },
+  options: { file, 'append-newline': { type: 'boolean', about: 'and one line end' } },
   async run(call): Promise<TtyAnswer> {
-    const [id = '', text] = call.exactly(1, 2);
+    const [id = '', text] = call.expect('ID', '[TEXT]');
     const input = inputOf(call, text);
     const data = Buffer.from(call.flag('append-newline') ? `${input}\n` : input);
     const { owner, id: target } = await liveTerminal(call.caller, id);
@@ -204,9 +200,9 @@ export const paste: TtyCommand = {
   name: 'paste',
   usage: 'ID TEXT | ID --file PATH',
   summary: 'Paste a text: in brackets when the program asked for them.',
-  flags: { file },
+  options: { file },
   async run(call): Promise<TtyAnswer> {
-    const [id = '', text] = call.exactly(1, 2);
+    const [id = '', text] = call.expect('ID', '[TEXT]');
     const input = inputOf(call, text);
     const process = await liveTerminal(call.caller, id);
     const { withSession } = await import('../screen-session.ts');
@@ -221,9 +217,9 @@ export const sendKeys: TtyCommand = {
   name: 'send-keys',
   usage: 'ID KEY...',
   summary: 'Press keys: Enter, C-c, ctrl+c, Up, F5, alt+x, …',
-  flags: {},
+  options: {},
   async run(call): Promise<TtyAnswer> {
-    const [id = '', ...keys] = call.exactly(2, Infinity);
+    const [id = '', ...keys] = call.expect('ID', 'KEY...');
     const { checkKeys } = await import('../../../screen/view/keys.ts');
     checkKeys(keys);
     const process = await liveTerminal(call.caller, id);
@@ -239,9 +235,9 @@ export const mark: TtyCommand = {
   name: 'mark',
   usage: 'ID LABEL',
   summary: 'Put a mark into the record.',
-  flags: {},
+  options: {},
   async run(call): Promise<TtyAnswer> {
-    const [id = '', label = ''] = call.exactly(2);
+    const [id = '', label = ''] = call.expect('ID', 'LABEL');
     const { owner, id: target } = await liveTerminal(call.caller, id);
     const { seq } = await (await call.host()).mark(owner, { id: target, label });
     return { result: { seq }, lines: [] };
@@ -252,12 +248,12 @@ export const resize: TtyCommand = {
   name: 'resize',
   usage: 'ID --cols N --rows N',
   summary: 'Change the size.',
-  flags: {
+  options: {
     cols: { type: 'string', about: 'columns' },
     rows: { type: 'string', about: 'rows' },
   },
   async run(call): Promise<TtyAnswer> {
-    const [id = ''] = call.exactly(1);
+    const [id = ''] = call.expect('ID');
     const { owner, id: target } = await liveTerminal(call.caller, id);
     const size = { cols: call.dimension('cols'), rows: call.dimension('rows') };
     await (await call.host()).resize(owner, { id: target, size });
@@ -273,9 +269,9 @@ export const signal: TtyCommand = {
   name: 'signal',
   usage: 'ID SIGNAL',
   summary: `Send one of ${SIGNALS.join(', ')}.`,
-  flags: { all: { type: 'boolean', about: 'to every process in it, not only the one in front' } },
+  options: { all: { type: 'boolean', about: 'to every process in it, not only the one in front' } },
   async run(call): Promise<TtyAnswer> {
-    const [id = '', name = ''] = call.exactly(2);
+    const [id = '', name = ''] = call.expect('ID', 'SIGNAL');
     const { owner, id: target } = await liveTerminal(call.caller, id);
     if (!SIGNALS.includes(name))
       throw new TtyError(

@@ -27,7 +27,7 @@ export const create: TtyCommand = {
   name: 'create',
   usage: '[options] [-- COMMAND...]',
   summary: 'Open a terminal with a shell, or with a command.',
-  flags: {
+  options: {
     shell: { type: 'string', about: 'the shell (default $SHELL, else /bin/sh)' },
     command: { type: 'string', about: 'the same as --shell' },
     cwd: { type: 'string', about: 'where it runs (default: here)' },
@@ -43,8 +43,8 @@ export const create: TtyCommand = {
     const { caller } = call;
     const given = call.text('shell') ?? call.text('command') ?? call.settings.shell;
     const shell = given ?? caller.env['SHELL'] ?? '/bin/sh';
-    if (given !== undefined && call.words.length === 0) checkShell(given);
-    const argv = call.words.length > 0 ? [...call.words] : [shell];
+    if (given !== undefined && call.plain.length === 0) checkShell(given);
+    const argv = call.plain.length > 0 ? [...call.plain] : [shell];
     const spec = specOf(call, argv);
     const host = await call.host();
     const { process } = await host.start(caller.name, spec);
@@ -113,9 +113,9 @@ export const list: TtyCommand = {
   name: 'list',
   usage: '[--all]',
   summary: 'List sessions: those that run, or with --all every one that is kept.',
-  flags: { all: { type: 'boolean', about: 'ended ones as well' } },
+  options: { all: { type: 'boolean', about: 'ended ones as well' } },
   async run(call): Promise<TtyAnswer> {
-    call.exactly(0);
+    call.expect();
     const found = (await terminalsOf(call.caller)).toSorted(
       (a, b) => a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1),
     );
@@ -145,9 +145,9 @@ export const inspect: TtyCommand = {
   name: 'inspect',
   usage: 'ID',
   summary: 'Tell everything about a terminal.',
-  flags: {},
+  options: {},
   async run(call): Promise<TtyAnswer> {
-    const [id = ''] = call.exactly(1);
+    const [id = ''] = call.expect('ID');
     const { caller } = call;
     const process = await findTerminal(caller, id);
     const host = await call.host();
@@ -201,9 +201,9 @@ export const destroy: TtyCommand = {
   name: 'destroy',
   usage: 'ID [--force]',
   summary: 'End a terminal and everything in it.',
-  flags: { force: { type: 'boolean', about: 'KILL at once' } },
+  options: { force: { type: 'boolean', about: 'KILL at once' } },
   async run(call): Promise<TtyAnswer> {
-    const [id = ''] = call.exactly(1);
+    const [id = ''] = call.expect('ID');
     const { caller } = call;
     const process = await findTerminal(caller, id);
     if (statusOf(caller, process) === 'destroyed') {

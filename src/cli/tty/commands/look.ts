@@ -15,7 +15,7 @@ export const snapshot: TtyCommand = {
   name: 'snapshot',
   usage: 'ID [--format structured|text] [--include-scrollback] [--include-cells]',
   summary: 'Show the screen.',
-  flags: {
+  options: {
     format: { type: 'string', about: 'structured (default) or text' },
     'include-scrollback': { type: 'boolean', about: 'what has scrolled off as well' },
     'include-cells': { type: 'boolean', about: 'every cell with its colours and attributes' },
@@ -23,7 +23,7 @@ export const snapshot: TtyCommand = {
   },
   printsText: true,
   async run(call): Promise<TtyAnswer> {
-    const [id = ''] = call.exactly(1);
+    const [id = ''] = call.expect('ID');
     const format = call.choice('format', ['structured', 'text']) ?? 'structured';
     const [scrollback, cells] = [call.flag('include-scrollback'), call.flag('include-cells')];
     const at = call.count('at');
@@ -59,7 +59,7 @@ export const wait: TtyCommand = {
   usage:
     'ID (--exit | --idle-ms N | --text T | --regex R | --screen-stable-ms N | --cursor-row N ...)',
   summary: 'Wait for the screen, for silence or for the end.',
-  flags: {
+  options: {
     exit: { type: 'boolean', about: 'until its program has ended' },
     'idle-ms': { type: 'string', about: 'until nothing was printed for so long' },
     text: { type: 'string', about: 'until the screen shows this text' },
@@ -78,7 +78,7 @@ export const wait: TtyCommand = {
   },
   printsText: true,
   async run(call): Promise<TtyAnswer> {
-    const [id = ''] = call.exactly(1);
+    const [id = ''] = call.expect('ID');
     const condition = conditionOf(call);
     const legacy = legacyOf(call);
     if ((legacy === undefined) === (condition === undefined))
@@ -90,7 +90,7 @@ export const wait: TtyCommand = {
             'INVALID_DURATION',
             'wait: give --exit, --idle-ms or conditions on the screen.',
           );
-    const timeoutMs = call.duration('timeout') ?? 600_000;
+    const timeoutMs = call.durationMs('timeout', 'ms') ?? 600_000;
     const limit = timeoutMs > 0 ? { timeoutMs } : {};
     if (legacy) return waitPlain(call, id, legacy, limit);
     return waitScreen(call, await findTerminal(call.caller, id), condition ?? {}, limit);

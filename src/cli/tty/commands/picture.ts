@@ -27,7 +27,7 @@ export const screenshot: TtyCommand = {
   usage:
     'ID [--profile reference-dark|reference-light] [--show-cursor | --hide-cursor] [--out FILE]',
   summary: 'Paint the screen as PNG.',
-  flags: {
+  options: {
     'show-cursor': { type: 'boolean', about: 'with the cursor' },
     'hide-cursor': { type: 'boolean', about: 'without it (default)' },
     scale: { type: 'string', about: '1 to 4' },
@@ -35,7 +35,7 @@ export const screenshot: TtyCommand = {
     out: { type: 'string', about: 'where to put it' },
   },
   async run(call): Promise<TtyAnswer> {
-    const [id = ''] = call.exactly(1);
+    const [id = ''] = call.expect('ID');
     const [profileName, theme] = profileOf(call);
     const showCursor = call.flag('show-cursor');
     if (showCursor && call.flag('hide-cursor'))
@@ -104,7 +104,7 @@ export const recordExport: TtyCommand = {
   name: 'record export',
   usage: 'ID --format asciicast|asciicast-v3|events|gif|apng|webm|mp4 [--out FILE]',
   summary: 'Write a recording.',
-  flags: {
+  options: {
     format: { type: 'string', about: recordingFormats.join(', ') },
     out: { type: 'string', about: 'where to put it' },
     timing: { type: 'string', about: 'recorded, accelerated (pauses cut to 0.4 s), max-speed' },
@@ -113,7 +113,7 @@ export const recordExport: TtyCommand = {
     to: { type: 'string', about: 'last event' },
   },
   async run(call): Promise<TtyAnswer> {
-    const [id = ''] = call.exactly(1);
+    const [id = ''] = call.expect('ID');
     const format = call.choice('format', recordingFormats);
     if (format === undefined) throw call.wrong('--format is missing');
     const timing = call.choice('timing', ['recorded', 'accelerated', 'max-speed']) ?? 'recorded';

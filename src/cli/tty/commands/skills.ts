@@ -23,7 +23,7 @@ function all(): Skill[] {
 }
 
 function named(call: TtyCall): Skill {
-  const [name = ''] = call.exactly(1);
+  const [name = ''] = call.expect('NAME');
   const known = all();
   const found = known.find((skill) => skill.name === name);
   if (found) return found;
@@ -39,9 +39,9 @@ export const skillsList: TtyCommand = {
   name: 'skills list',
   usage: '',
   summary: 'List what can be read about driving terminals.',
-  flags: {},
+  options: {},
   run: async (call): Promise<TtyAnswer> => {
-    call.exactly(0);
+    call.expect();
     const skills = all().map(({ name, source, content }) => ({
       name,
       description: /^description: (.*)$/m.exec(content)?.[1] ?? '',
@@ -58,7 +58,7 @@ export const skillsGet: TtyCommand = {
   name: 'skills get',
   usage: 'NAME',
   summary: 'Print one.',
-  flags: {},
+  options: {},
   printsText: true,
   run: async (call): Promise<TtyAnswer> => {
     const skill = named(call);
@@ -70,7 +70,7 @@ export const skillsPath: TtyCommand = {
   name: 'skills path',
   usage: 'NAME',
   summary: 'Say where its file is.',
-  flags: {},
+  options: {},
   run: async (call): Promise<TtyAnswer> => {
     const { name, source, path } = named(call);
     return { result: { name, source, path }, lines: [path] };

@@ -1,19 +1,19 @@
 // `tty home list`, `home forget`
 
-import { listAll } from '../../protocol/list-all.ts';
+import { listAll } from '../../../protocol/list-all.ts';
 import { resolve } from 'node:path';
-import { Caller } from '../caller.ts';
-import type { TtyAnswer, TtyCall, TtyCommand } from './command.ts';
-import { HomeRegistry, type KnownHome } from './home-registry.ts';
-import { statusOf } from './sessions.ts';
+import { Caller } from '../../caller.ts';
+import type { TtyAnswer, TtyCall, TtyCommand } from '../command.ts';
+import { HomeRegistry, type KnownHome } from '../home-registry.ts';
+import { statusOf } from '../sessions.ts';
 
 export const homeList: TtyCommand = {
   name: 'home list',
   usage: '[--all]',
   summary: 'List the state directories that have had sessions.',
-  flags: { all: { type: 'boolean', about: 'those without a living session as well' } },
+  options: { all: { type: 'boolean', about: 'those without a living session as well' } },
   async run(call): Promise<TtyAnswer> {
-    call.exactly(0);
+    call.expect();
     const known = new HomeRegistry(call.caller.env).all();
     const counted = await Promise.all(known.map((home) => count(call, home)));
     const homes = call.flag('all')
@@ -50,9 +50,9 @@ export const homeForget: TtyCommand = {
   name: 'home forget',
   usage: 'PATH',
   summary: 'Take a state directory off the list. Nothing in it is touched.',
-  flags: {},
+  options: {},
   run: async (call): Promise<TtyAnswer> => {
-    const [given = ''] = call.exactly(1);
+    const [given = ''] = call.expect('PATH');
     const path = resolve(call.caller.cwd, given);
     const forgotten = new HomeRegistry(call.caller.env).forget(path);
     return {
