@@ -18,6 +18,7 @@ import {
   temporaryFolder,
   waitFor,
 } from '../support/hosts.ts';
+import { sized } from '../support/slow.ts';
 
 const exit = { kind: 'exit' } as const;
 const closed = { kind: 'closed' } as const;
@@ -354,7 +355,7 @@ describeHosts((make) => {
 
     it('[H13] numbers the exit after all output that was there', async () => {
       const api = await make();
-      for (let round = 0; round < 20; round += 1) {
+      for (let round = 0; round < sized(8, 20); round += 1) {
         const id = await startProcess(api, { command: 'seq 1 5000' });
         await waitFor(api, id, exit);
         const { events } = await pages(api, id);

@@ -29,7 +29,9 @@ import { openDoor, PREFIX, serve, type Served } from '../support/coder-client.ts
 import { failure, onCleanup, temporaryFolder } from '../support/hosts.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { FakeClock } from '../support/fake-clock.ts';
+import { dice, SEED } from '../support/random.ts';
 import { turnsUntil } from '../support/recorder.ts';
+import { isSlowRun } from '../support/slow.ts';
 
 async function fresh(options: Parameters<typeof serve>[0] = {}): Promise<Served> {
   const served = await serve(options);
@@ -234,7 +236,8 @@ describe('the matrix', () => {
   it('[G1] routes × methods × Host × Origin × tokens: every case is refused, and no handler is entered', async () => {
     const accesses: AccessEntry[] = [];
     const served = await fresh({ access: (entry) => accesses.push(entry) });
-    const cases = matrix(served);
+    const roll = dice(SEED);
+    const cases = matrix(served).filter(() => isSlowRun || roll.chance(0.2));
     expect(cases.length).toBeGreaterThan(2000);
     const wrong: string[] = [];
     let next = 0;
@@ -253,7 +256,7 @@ describe('the matrix', () => {
     expect(accesses.filter(({ route }) => route !== undefined)).toEqual([]);
     expect((await served.server.host.list('*', {})).total).toBe(0);
     expect(served.reports).toEqual([]);
-    // Twelve thousand requests: a request that is let in and waits shows only at this end.
+    // Twelve thousand requests, or a fifth of them: a request that is let in and waits shows only at this end.
   }, 300_000);
 
   it('[G20] a loopback name is ours with any port, as tunnels choose it; another is refused with what would allow it', async () => {

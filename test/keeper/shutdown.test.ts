@@ -50,10 +50,11 @@ async function repeatedly(
   name: string,
   cause: (place: Place) => Promise<Fault>,
   check: (shutdown: Shutdown) => Promise<void> | void,
+  limits?: object,
 ): Promise<void> {
   const times: number[] = [];
   for (let run = 0; run < RUNS; run += 1) {
-    const place = new Place();
+    const place = new Place(limits);
     const { undo } = await cause(place);
     try {
       const keeperPid = keeperOf(place);
@@ -101,7 +102,7 @@ describe('shutdown always ends', () => {
             'setpriv',
             ['--bounding-set', '-kill', process.execPath, main, ...args],
             {
-              env: { ...process.env, ...place.env, HOLDFAST_LIMITS: '{"graceMs":100}' },
+              env: { ...process.env, ...place.env },
               encoding: 'utf8',
             },
           );
@@ -123,6 +124,7 @@ describe('shutdown always ends', () => {
           );
           expect([alive(keeperPid), alive(foreign)]).toEqual([false, true]);
         },
+        { graceMs: 100 },
       );
     },
     TIMEOUT_MS,
@@ -238,6 +240,7 @@ describe.runIf(isRoot)('shutdown always ends, on file systems (root only: it mou
           expect(ended.stdout).toContain(`SURVIVED: ${hanging} ls ., of process `);
           expect([alive(keeperPid), alive(hanging)]).toEqual([false, true]);
         },
+        { graceMs: 100 },
       );
     },
     TIMEOUT_MS,

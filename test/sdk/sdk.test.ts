@@ -28,6 +28,7 @@ import { connectKeeper } from '../../src/keeper/connect.ts';
 import { firstLine } from '../support/command-line.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { failure, onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
+import { sized } from '../support/slow.ts';
 
 const main = program('../../dist/cli/main.js');
 const run = promisify(execFile);
@@ -381,10 +382,11 @@ describe('the local server', () => {
     const { server, ready } = await serve(home);
     const env = { ...process.env, HOLDFAST_IDLE: '60s' };
     const holdfast = await connect({ home, env });
+    const lines = sized(100, 300);
     const handles = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         holdfast.start(
-          `i=0; while [ $i -lt 300 ]; do echo "p${index} $i"; i=$((i+1)); sleep 0.005; done; exit ${index}`,
+          `i=0; while [ $i -lt ${lines} ]; do echo "p${index} $i"; i=$((i+1)); sleep 0.005; done; exit ${index}`,
         ),
       ),
     );
@@ -407,7 +409,7 @@ describe('the local server', () => {
     await once(server, 'exit');
     const texts = await Promise.all(followed);
     for (const [index, text] of texts.entries()) {
-      expect(text).toBe(Array.from({ length: 300 }, (_, line) => `p${index} ${line}\n`).join(''));
+      expect(text).toBe(Array.from({ length: lines }, (_, line) => `p${index} ${line}\n`).join(''));
     }
     const codes = (await Promise.all(exits)).map(({ exitCode }) => exitCode);
     expect(codes).toEqual(handles.flatMap((_, index) => Array.from({ length: 5 }, () => index)));

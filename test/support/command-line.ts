@@ -93,7 +93,13 @@ export interface Envelope {
 export class Place {
   readonly folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'));
   readonly home = join(this.folder, 'home');
-  readonly env = { HOLDFAST_HOME: this.home, HOLDFAST_IDLE: '1m' };
+  readonly env: NodeJS.ProcessEnv;
+
+  /** With these limits for the keeper that the first command starts. */
+  constructor(limits?: object) {
+    const limited = limits && { HOLDFAST_LIMITS: JSON.stringify(limits) };
+    this.env = { HOLDFAST_HOME: this.home, HOLDFAST_IDLE: '1m', ...limited };
+  }
 
   start(...args: string[]): Running {
     return new Running(args, { env: this.env });

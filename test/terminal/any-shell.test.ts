@@ -98,13 +98,19 @@ interface WayIn {
 const started: WayIn[] = [
   'bash|bash -i|/bin/bash|bash -l|bash --login|bash -il|bash --norc|bash --noprofile --norc',
   'bash --norc -i|bash --rcfile /dev/null|bash --posix|bash -o vi|env bash|nice bash',
-  "bash -c 'exec bash'|bash -lc 'exec bash --norc'|env A=1 bash --norc|env -i bash",
+  "bash -c 'exec bash'|bash -lc 'exec bash --norc'|env A=1 bash --norc|env -i HOME=/nonexistent bash",
   'sh|sh -i|sh -l|dash|dash -i|zsh|zsh -f|zsh -l|fish|fish --no-config|fish -l',
   'mksh|ksh|tcsh|busybox sh',
 ]
   .flatMap((line) => line.split('|'))
   .map((start) => ({ start, needs: start.split(' ', 1)[0] ?? '' }));
-const users: WayIn[] = ['su', 'su -', 'su nobody -s /bin/bash', 'sudo -s'].map((start) => ({
+// None with the home of whoever runs the tests: its start-up files may take a lock that a killed shell leaves behind.
+const users: WayIn[] = [
+  'su -p',
+  'su - nobody -s /bin/bash',
+  'su nobody -s /bin/bash',
+  'sudo --preserve-env=HOME -s',
+].map((start) => ({
   start,
   needs: start.split(' ')[0] ?? '',
   root: true,
@@ -116,7 +122,7 @@ const nested: WayIn[] = [
   { start: 'bash', type: 'exec zsh -f', needs: 'zsh' },
   { start: 'bash', type: 'fish', needs: 'fish' },
   { start: 'bash', type: 'tcsh', needs: 'tcsh' },
-  { start: 'bash', type: 'su', needs: 'su', root: true },
+  { start: 'bash', type: 'su -p', needs: 'su', root: true },
   { start: 'bash', type: 'script -q /dev/null', needs: 'script' },
   { start: 'bash', noWait: 'bash' },
   { start: 'bash', noWait: 'script -q /dev/null', needs: 'script' },
@@ -246,7 +252,7 @@ const kinds: Kind[] = [
   { start: 'ksh', needs: 'ksh' },
   { start: 'tcsh', needs: 'tcsh', bang: 'refuses' },
   { start: 'busybox sh', needs: 'busybox' },
-  { start: 'su', needs: 'su', root: true, bang: 'refuses' },
+  { start: 'su -p', needs: 'su', root: true, bang: 'refuses' },
   { start: 'script -q /dev/null', needs: 'script', bang: 'refuses' },
   { start: 'bash', type: 'bash --norc', bang: 'refuses' },
 ];

@@ -136,7 +136,7 @@ describe('tty commands', () => {
     const file = join(folder, 'script');
     writeFileSync(file, 'for i in 1 2; do\n\techo "row $i"\ndone\n');
     expect(await result('run', id, '--file', file)).toMatchObject({ output: 'row 1\nrow 2\n' });
-    const slow = await tty('run', id, 'read x; echo "got:[$x]"', '--timeout', '100', '--json');
+    const slow = await tty('run', id, 'read x; echo "got:[$x]"', '--timeout', '1000', '--json');
     expect([slow.code, slow.envelope.result]).toMatchObject([
       0,
       { completed: false, timedOut: true },
@@ -204,7 +204,7 @@ describe('tty commands', () => {
     expect(await result('run', id, 'echo back')).toMatchObject({ output: 'back\n' });
     // Application-cursor mode: the keys are those that less has asked for.
     await result('run', id, 'seq 1 200 | less', '--no-wait');
-    await result('wait', id, '--text', '20');
+    await result('wait', id, '--regex', '^1\\n2\\n');
     await result('send-keys', id, 'Down', 'Down');
     expect(await result('wait', id, '--regex', '^3\\n')).toMatchObject({ matched: true });
     await result('send-keys', id, 'q');
