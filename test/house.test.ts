@@ -53,7 +53,7 @@ const ABOVE = 'above';
 const MAX_FILE_LINES = 300;
 const MAX_FOLDER_FILES = 16;
 /** Floors whose prose follows the stricter list of words. */
-const PLAIN_FLOORS = ['base', 'protocol', 'system', 'journal'];
+const PLAIN_FLOORS = ['base', 'protocol', 'system'];
 const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git']);
 
 /** Every file of the repository, as a path from its root. */

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { listAll } from '../protocol/list-all.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import { EVERYONE, type Owner } from '../protocol/host-api.ts';
+import { EVERYONE, type CallerOrigin, type Owner } from '../protocol/host-api.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 import { parseDuration } from './arguments/units.ts';
@@ -35,11 +35,12 @@ export class Caller {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly home: string;
-  /** Who starts, and who is named as the sender of a signal. */
-  readonly name: Owner;
   /** Whose processes are seen. */
   readonly sees: Owner;
+  private readonly given: Owner | undefined;
   private readonly note: (text: string) => void;
+  /** Of the process that this command runs in; known once the keeper has been asked. */
+  private inside: Owner | undefined;
   private link: Promise<KeeperLink> | undefined;
 
   constructor(options: CallerOptions) {
@@ -54,8 +55,28 @@ export class Caller {
     this.cwd = cwd;
     this.home = resolve(cwd, options.home ?? usualHome(env));
     this.note = options.note ?? (() => undefined);
-    this.name = owner ?? CLI_OWNER;
+    this.given = owner;
     this.sees = owner ?? EVERYONE;
+  }
+
+  /** Who starts, and who is named as the sender of a signal. Ask for the host first: inside a process it is that one's owner. */
+  get name(): Owner {
+    return this.given ?? this.inside ?? CLI_OWNER;
+  }
+
+  /** The owner for which a program inside a process of this home acts; undefined outside, and where no keeper runs. */
+  async scope(): Promise<CallerOrigin | undefined> {
+    return (await this.running())?.keeper.scope;
+  }
+
+  /** For what concerns every owner. */
+  async refuseInside(what: string): Promise<void> {
+    const scope = await this.scope();
+    if (!scope) return;
+    const { owner } = scope;
+    const whose = owner === undefined ? '' : ` for the owner "${owner}"`;
+    const problem = `This command runs inside a process that Holdfast started${whose}; it cannot ${what}.`;
+    throw new HoldfastError('from_inside', problem, { ...(owner !== undefined && { owner }) });
   }
 
   /** Options of a keeper that has to be started; throws when a variable of the environment makes no sense. */
@@ -144,7 +165,9 @@ export class Caller {
   private async connect(startIfMissing: boolean): Promise<KeeperLink> {
     const { connectKeeper } = await import('../keeper/connect.ts');
     const { home, env } = this;
-    return connectKeeper({ home, env, startIfMissing, keeperArgs: this.keeperArgs });
+    const link = await connectKeeper({ home, env, startIfMissing, keeperArgs: this.keeperArgs });
+    this.inside = link.keeper.scope?.owner;
+    return link;
   }
 }
 

@@ -1,22 +1,22 @@
 // The host: every process of one state folder, behind one interface. Each operation finds its process through its owner.
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
-import { residentBytes } from '../system/resident-size.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { CloseReport, HostApi, Owner, Results } from '../protocol/host-api.ts';
 import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
-import { isDegraded } from './process/process-info.ts';
 import { Matcher } from '../journal/search/matcher.ts';
 import { extentPage } from '../journal/read/extent.ts';
 import { readPage, readRange } from '../journal/read/reader.ts';
 import { waitUntil } from './wait/wait-until.ts';
 import { conditionTools, type ConditionTools } from './wait/conditions.ts';
 import type { HeldProcess } from './process/held-process.ts';
+import { healthOf } from './health.ts';
 import type { HostOptions } from './host-options.ts';
 import type { RunResult } from '../protocol/run.ts';
 import type { Terminal } from './terminal/terminal.ts';
 import { ProcessLifecycle } from './lifecycle.ts';
+import { LocalPrograms } from './local-programs.ts';
 import {
   readEvents,
   stillKnown,
@@ -36,6 +36,7 @@ import { recorded, writeInput } from './process/write-input.ts';
 const makeNow: MakeLarge = (make) => make();
 
 export class Host implements HostApi {
+  readonly programs: LocalPrograms;
   private readonly lifecycle: ProcessLifecycle;
   private readonly version: string;
   private readonly startedUs: number;
@@ -57,6 +58,7 @@ export class Host implements HostApi {
   private constructor(options: HostOptions) {
     const lifecycle = (this.lifecycle = new ProcessLifecycle(options));
     const { clock, tracker } = lifecycle;
+    this.programs = new LocalPrograms(lifecycle);
     this.version = options.version ?? 'unknown';
     this.startedUs = clock.nowUs();
     this.parked = new ParkedWaits(lifecycle.limits.parkedWaits);
@@ -279,26 +281,14 @@ export class Host implements HostApi {
   }
 
   async health(): Promise<Results['health']> {
-    const processes = Array.from(this.lifecycle.registry.all());
-    return {
-      version: this.version,
-      pid: process.pid,
-      uptimeMs: Math.round((this.lifecycle.clock.nowUs() - this.startedUs) / 1000),
-      live: this.lifecycle.registry.size - this.lifecycle.registry.endedCount,
-      ended: this.lifecycle.registry.endedCount,
-      parkedWaits: this.parked.count,
-      journalBytes: this.lifecycle.usage.bytes,
-      rssBytes: residentBytes(),
-      degraded: processes.filter(isDegraded).length + (this.lifecycle.feed.isStored ? 0 : 1),
-      children: this.lifecycle.children.kind,
-    };
+    const { version, startedUs } = this;
+    return healthOf(this.lifecycle, { version, startedUs, parkedWaits: this.parked.count });
   }
 
   /** Whether no process and no descendant is alive: closing would end nothing. */
   async isIdle(): Promise<boolean> {
     await this.lifecycle.tracker.checkUnreported();
-    const processes = Array.from(this.lifecycle.registry.all());
-    return processes.every(({ live, settled }) => !live && settled);
+    return [...this.lifecycle.registry.all()].every(({ live, settled }) => !live && settled);
   }
 
   /** Ends every process with all descendants. Always completes. */
@@ -308,8 +298,7 @@ export class Host implements HostApi {
 
   /** As `close`, and reports what failed. Never rejects; later callers get the same report. */
   shutDown(graceMs?: number): Promise<CloseReport> {
-    this.closing ??= this.lifecycle.close(this.matcher, graceMs);
-    return this.closing;
+    return (this.closing ??= this.lifecycle.close(this.matcher, graceMs));
   }
 
   private params<Name extends OperationName>(name: Name, input: unknown): Params<Name> {
@@ -328,8 +317,10 @@ export class Host implements HostApi {
   ): Promise<RunResult> {
     const process = this.find(owner, target);
     const { terminal } = process;
-    const parked = this.parked.park(owner, () => run(terminal));
-    return whileKnown(process, parked);
+    return whileKnown(
+      process,
+      this.parked.park(owner, () => run(terminal)),
+    );
   }
 
   /** Waits until `has` returns something. */

@@ -61,7 +61,7 @@ export class ProcessLifecycle {
   readonly leases: Leases;
   private readonly report: (message: string) => void;
   private readonly tell: (transition: Transition) => void;
-  private readonly starter: Starter;
+  readonly starter: Starter;
   private readonly starterOptions: StarterOptions;
   readonly feed: FeedFile;
   private readonly syncer: Syncer;
@@ -234,7 +234,7 @@ export class ProcessLifecycle {
     await closing.step('syncing', () => this.syncer.close());
     await closing.step('retention', () => this.registry.close());
     await closing.step('completions', () => this.feed.close());
-    await closing.step('files', () => this.usage.unwantedCreated());
+    await closing.step('files', () => this.usage.makesNone());
     await closing.step('children', () => this.children.close());
     await closing.step('searches', () => matcher.close());
     return closing.report;
@@ -247,7 +247,7 @@ export class ProcessLifecycle {
     const { journal, facts } = process;
     this.note('start', process, `pid ${facts.pid}`);
     if (journal instanceof Journal) {
-      journal.onGrowth(() => this.syncer.markDirty(journal));
+      journal.onGrowth(() => this.syncer.mark(journal));
       journal.onStorage((problem) => this.storageChanged(process, problem));
     }
     const { hardTimeoutMs, terminal } = facts;

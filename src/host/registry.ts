@@ -76,6 +76,13 @@ export class Registry {
     return this.keys.get(scoped(owner, key));
   }
 
+  /** Looks at all of them: only for a marker that was found on a program. */
+  bySerial(serial: string): HeldProcess | undefined {
+    for (const process of this.processes.values())
+      if (process.facts.serial === serial) return process;
+    return undefined;
+  }
+
   /** Two processes of one id would leave one that nobody can find or end: the second is refused. */
   add(process: HeldProcess): void {
     const { owner, id, key } = process.facts;

@@ -26,6 +26,7 @@ test('[K16] a keeper does not leave as idle while a daemon lives, and leaves whe
     clock,
     version: 'test',
     idleMs: IDLE_MS,
+    server: { start: () => Promise.reject(new Error('none here')), is: () => false },
     stopping: () => undefined,
     released: () => undefined,
     left: () => (hasLeft = true),

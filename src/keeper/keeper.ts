@@ -10,7 +10,9 @@ import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { Host, MakeLarge } from '../host/host.ts';
 import { loadPosix } from '../system/posix.ts';
 import { isReserved } from '../system/descriptor-reserve.ts';
-import type { CloseReport } from '../protocol/host-api.ts';
+import { PosixError } from '../system/posix-library.ts';
+import { isShortage } from '../system/proc-table.ts';
+import type { CallerOrigin, CloseReport } from '../protocol/host-api.ts';
 import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
 import { UnsentAnswers } from './unsent-answers.ts';
@@ -20,15 +22,19 @@ import {
   PROTOCOL_VERSION,
   type Answer,
   type Cancel,
+  type OriginParams,
   type Request,
   type StopParams,
   type Welcome,
 } from './messages.ts';
+import { onlyFromOutside, ownerWithin, scopeOf, type Scope } from './scope.ts';
 
 export interface KeeperOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly version: string;
+  /** Starts a server for a client that cannot have one of its own, and knows it again. */
+  readonly server: { start(): Promise<unknown>; is(pid: number): boolean };
   /** Leaves after this long without a connection, a live process, or a descendant of one. */
   readonly idleMs: number;
   /** Told why it begins to end everything. */
@@ -54,7 +60,8 @@ export class Keeper {
 
   constructor(options: KeeperOptions) {
     this.options = options;
-    this.server = createServer((socket) => this.accept(socket));
+    // Nothing is read before it is known who asks.
+    this.server = createServer({ pauseOnConnect: true }, (socket) => this.accept(socket));
   }
 
   /** The socket is 0600 from the moment it exists, whatever umask the children are to inherit. */
@@ -100,19 +107,38 @@ export class Keeper {
   }
 
   private accept(socket: Socket): void {
-    const { host, version } = this.options;
+    const { host, server } = this.options;
     if (takesLastOnes(socket)) {
       socket.destroy();
       return;
     }
     const connection = new Connection(socket, host, {
+      serve: () => server.start(),
       stop: (graceMs) => this.stop('a client asked for it', graceMs),
       gone: () => this.gone(connection),
     });
     this.connections.add(connection);
     this.cancelIdle?.();
     this.cancelIdle = undefined;
-    connection.welcome(version);
+    void this.admit(connection, socket);
+  }
+
+  /** A connection is answered in the name of whoever is at its other end. Where that cannot be known it is closed. */
+  private async admit(connection: Connection, socket: Socket): Promise<void> {
+    const { host, server, version } = this.options;
+    const posix = loadPosix();
+    try {
+      if (!posix) throw new Error('there are no system calls');
+      const scope = await scopeOf(posix, socket, async (pid) =>
+        server.is(pid) ? { inside: false } : host.programs.originOf(pid),
+      );
+      if (scope === undefined) socket.destroy();
+      else connection.welcome(version, scope);
+    } catch (error) {
+      // No descriptor is free to look.
+      if (!isShortage(error) && !(error instanceof PosixError)) throw error;
+      socket.destroy();
+    }
   }
 
   private gone(connection: Connection): void {
@@ -142,6 +168,7 @@ function takesLastOnes(socket: Socket): boolean {
 }
 
 interface ConnectionEvents {
+  readonly serve: () => Promise<unknown>;
   readonly stop: (graceMs?: number) => Promise<CloseReport>;
   readonly gone: () => void;
 }
@@ -159,24 +186,27 @@ class Connection {
     this.tellDelivered(ids),
   );
   private readonly room: UnsentAnswers;
+  private scope: Scope = { inside: true };
 
   constructor(socket: Socket, host: Host, events: ConnectionEvents) {
     this.socket = socket;
     this.host = host;
     this.events = events;
     this.room = new UnsentAnswers(socket);
-    socket.on('data', (chunk: Buffer) => this.received(chunk));
     // Told by 'close', which follows.
     socket.on('error', () => undefined);
     socket.on('close', () => this.closed());
   }
 
-  welcome(version: string): void {
-    const names = [...Object.keys(operations), 'deliver', 'ping', 'stop'];
-    const welcome: Welcome = {
-      welcome: { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names },
-    };
+  /** From now on requests are read. */
+  welcome(version: string, scope: Scope): void {
+    this.scope = scope;
+    const names = [...Object.keys(operations), 'deliver', 'origin', 'ping', 'serve', 'stop'];
+    const about = { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names };
+    const welcome: Welcome = { welcome: { ...about, ...(scope !== 'all' && { scope }) } };
     this.room.send(welcome);
+    this.socket.on('data', (chunk: Buffer) => this.received(chunk));
+    this.socket.resume();
   }
 
   /** Sends what waits and closes. */
@@ -225,17 +255,19 @@ class Connection {
     else this.room.send(answer);
   }
 
-  private perform(request: Request, signal: CancelSignal): Promise<unknown> {
-    const { op, owner, params } = request;
-    if (op === 'ping') return Promise.resolve({});
-    if (op === 'stop') return this.events.stop((params as StopParams).graceMs);
+  private async perform(asked: Request, signal: CancelSignal): Promise<unknown> {
+    const { op, params } = asked;
+    if (op === 'ping') return {};
+    const owner = ownerWithin(this.scope, asked.owner);
+    const request = { ...asked, owner };
+    if (op === 'stop') return this.stop(params as StopParams);
+    if (op === 'serve') return this.events.serve();
+    if (op === 'origin') return this.origin(params as OriginParams);
     if (op === 'deliver') return this.deliver(request, signal);
     if (!Object.hasOwn(operations, op)) {
-      return Promise.reject(
-        new HoldfastError(
-          'unsupported',
-          `This keeper does not know the operation "${op as string}".`,
-        ),
+      throw new HoldfastError(
+        'unsupported',
+        `This keeper does not know the operation "${op as string}".`,
       );
     }
     const makeLarge: MakeLarge = (make) => this.room.make({ owner, signal }, make);
@@ -255,7 +287,19 @@ class Connection {
     return operation.call(this.host, owner, params, signal);
   }
 
+  private stop({ graceMs }: StopParams): Promise<CloseReport> {
+    onlyFromOutside(this.scope, 'end the keeper');
+    return this.events.stop(graceMs);
+  }
+
+  private origin({ pid }: OriginParams): Promise<CallerOrigin> {
+    onlyFromOutside(this.scope, 'ask where others came from');
+    return this.host.programs.originOf(pid);
+  }
+
   private async deliver(request: Request, signal: CancelSignal): Promise<unknown> {
+    // It takes a descriptor of whichever program is named.
+    onlyFromOutside(this.scope, 'have answers delivered');
     const delivery = request.params as Delivery;
     const { op, params } = delivery;
     const caller = takeConnection(delivery);

@@ -10,7 +10,14 @@ import { isStopped, whyStill } from '../system/process-state.ts';
 import type { ExtentPage } from '../host/process/read-events.ts';
 import { abortedError } from '../protocol/cancellation.ts';
 import { fromErrorShape, HoldfastError } from '../protocol/errors.ts';
-import type { CloseReport, HostApi, Owner, Page } from '../protocol/host-api.ts';
+import {
+  EVERYONE,
+  type CallerOrigin,
+  type CloseReport,
+  type HostApi,
+  type Owner,
+  type Page,
+} from '../protocol/host-api.ts';
 import { operationNames, type OperationName } from '../protocol/operation-names.ts';
 import type { Delivery } from './borrowed-socket.ts';
 import { FrameReader, sendFrame } from './frames.ts';
@@ -28,6 +35,10 @@ export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
   /** Resolves when the keeper has answered a caller on its own connection; absent when it does not know how. */
   readonly deliver?: (owner: Owner, delivery: Delivery, signal: CancelSignal) => Promise<unknown>;
+  /** Says whether a program, which the caller holds, came from a process of this keeper; absent when it cannot say. */
+  readonly origin?: (pid: number) => Promise<CallerOrigin>;
+  /** Starts a server that speaks for every owner, and answers with what it says of itself; absent when it cannot. */
+  readonly serve?: () => Promise<unknown>;
   /** Ends every process, and the keeper, and says what could not be ended. */
   stop(graceMs?: number): Promise<CloseReport>;
   /** Resolves when the connection has ended, whoever ended it. */
@@ -75,6 +86,13 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
       }),
     ...(known.has('deliver') && {
       deliver: (owner, params, signal) => wire.call({ op: 'deliver', owner, params }, signal),
+    }),
+    ...(known.has('origin') && {
+      origin: (pid) =>
+        wire.call({ op: 'origin', owner: EVERYONE, params: { pid } }) as Promise<CallerOrigin>,
+    }),
+    ...(known.has('serve') && {
+      serve: () => wire.call({ op: 'serve', owner: EVERYONE, params: {} }),
     }),
     keeper,
     ended: wire.ended,

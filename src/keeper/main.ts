@@ -16,8 +16,14 @@ import type { CloseReport } from '../protocol/host-api.ts';
 import { openHome, type Home } from './home.ts';
 import { takeLock, TAKEN, type HomeLock, type KeeperNote } from './home-lock.ts';
 import { Keeper } from './keeper.ts';
+import { OwnServer } from './own-server.ts';
 import { StateLog } from './state-log.ts';
 
+/**
+ * Neither "node" nor "holdfast" is in it: an agent's `pkill node`, `killall node` or `pkill -f holdfast` is meant for
+ * programs of its own.
+ */
+const TITLE = 'hf-keeper';
 /** keeper.log */
 const LOG_FD = 2;
 const READY_FD = 3;
@@ -32,6 +38,7 @@ async function main(): Promise<void> {
     },
   });
   if (values.home === undefined) throw new Error('--home is missing');
+  process.title = TITLE;
   const home = openHome(values.home);
   const lock = takeLock<KeeperNote>(home.lock);
   if (!lock) {
@@ -59,6 +66,7 @@ async function main(): Promise<void> {
   const idleMs = Number(values['idle-ms'] ?? DEFAULT_IDLE_MS);
   const keeper = new Keeper({
     host,
+    server: new OwnServer(host, home.folder, process.env),
     clock: systemClock,
     version: VERSION,
     idleMs,
@@ -77,6 +85,7 @@ async function main(): Promise<void> {
   await keeper.listen(home.socket);
   handleSignals(keeper);
   goAhead({ batch: true });
+  loadPosix()?.forbidTracing();
   tell('ready');
 }
 

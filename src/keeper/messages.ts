@@ -2,7 +2,7 @@
 // needs no new version, because a keeper says which operations it knows.
 
 import type { ErrorShape } from '../protocol/errors.ts';
-import type { Owner } from '../protocol/host-api.ts';
+import type { CallerOrigin, Owner } from '../protocol/host-api.ts';
 import type { OperationName } from '../protocol/operations.ts';
 
 export const PROTOCOL_VERSION = 1;
@@ -14,16 +14,19 @@ export interface Welcome {
     readonly version: string;
     readonly pid: number;
     readonly operations: readonly string[];
+    /** This keeper started the client, or what it came from: it speaks for that process's owner, or for nobody. */
+    readonly scope?: CallerOrigin;
   };
 }
 
 export interface Request {
   readonly id: number;
   /**
-   * An operation of the host; "deliver": answer a caller on its own connection; "ping": show that the keeper is alive; or
-   * "stop": end every process, say what could not be ended, and leave.
+   * An operation of the host; "deliver": answer a caller on its own connection; "origin": say whether a program came from
+   * a process of this keeper; "ping": show that the keeper is alive; "serve": start a server; or "stop": end every process,
+   * say what could not be ended, and leave.
    */
-  readonly op: OperationName | 'deliver' | 'ping' | 'stop';
+  readonly op: OperationName | 'deliver' | 'origin' | 'ping' | 'serve' | 'stop';
   readonly owner: Owner;
   readonly params: unknown;
   /** The caller can read the keeper's files: of a large page it need only be told where it stands. */
@@ -33,6 +36,11 @@ export interface Request {
 export interface StopParams {
   /** Between TERM and KILL; by default the keeper's own. */
   readonly graceMs?: number;
+}
+
+export interface OriginParams {
+  /** Held by whoever asks, so that it stays this program's. */
+  readonly pid: number;
 }
 
 /** The caller no longer waits for the answer to a request. */

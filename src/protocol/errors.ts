@@ -32,6 +32,12 @@ export const errors = {
     'Send "Authorization: Bearer TOKEN". The admin token is in the file "token" of the state directory.',
   ),
   forbidden: row(403, REFUSED, 12, 'Use a token, host name and origin that this server allows.'),
+  from_inside: row(
+    403,
+    REFUSED,
+    12,
+    'Programs that Holdfast started act for the owner of their process. Do this from a program that Holdfast did not start.',
+  ),
   tokens_damaged: later(
     503,
     FAILED,

@@ -13,6 +13,14 @@ export type Owner = string;
 /** Sees all owners' processes. */
 export const EVERYONE: Owner = '*';
 
+/** Where a program that calls came from. */
+export interface CallerOrigin {
+  /** The host started it, or something that it came from. */
+  readonly inside: boolean;
+  /** Of the process it came from; absent when that is not known. */
+  readonly owner?: Owner;
+}
+
 export interface Page {
   /** Whole records for `decodeRecords`. */
   readonly records: Buffer;

@@ -8,7 +8,7 @@ import type { CancelSignal } from '../base/cancel-signal.ts';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import { EVERYONE, type HostApi } from '../protocol/host-api.ts';
+import { EVERYONE, type CallerOrigin, type HostApi } from '../protocol/host-api.ts';
 import { MAX_SOCKET_PATH_BYTES } from '../system/private-folder.ts';
 import { readEntry } from '../system/proc-table.ts';
 import { connectKeeper } from '../keeper/connect.ts';
@@ -29,6 +29,7 @@ import {
   listenTcp,
   listenUnix,
 } from './http/listen.ts';
+import { isInside, localPeers } from './local-peers.ts';
 import { Metrics } from './metrics.ts';
 import { Router } from './http/router.ts';
 import { takeServerLock, type LastServer } from './server-lock.ts';
@@ -180,10 +181,11 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   );
   releases.add(() => host.close());
   const { keeper } = await host.link();
+  if (keeper.scope) throw insideServer(keeper.scope);
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
   const parts = { host, clock, metrics, report, pages, home: home.folder };
-  const isValid = (tokenId: string): boolean => tokens.isValid(tokenId);
+  const isValid = (tokenId: string): boolean => isInside(tokenId) || tokens.isValid(tokenId);
   const maxBodyBytes = MAX_BODY_BYTES;
   const dialects = await openDialects({ ...options, ...parts, maxBodyBytes, isValid });
   releases.add(() => dialects.close());
@@ -192,6 +194,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const origins = new Set(options.origins);
   const policy: GatePolicy = {
     hosts,
+    peer: localPeers(() => host.link()),
     origins,
     bearer: (token) => pages.bearer(token) ?? tokens.bearer(token),
     ...(options.openToAll && { anyone: { tokenId: 'anyone', owner: EVERYONE } }),
@@ -208,9 +211,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const tcp = createDoor({ ...door, kind: 'tcp' });
   releases.add(() => closeDoor(tcp));
   const port = await openPort(tcp, options, report);
-  for (const name of hostNames(address))
-    hosts.add(isLoopback(name.replace(/^\[|\]$/g, '')) ? `${name}:*` : `${name}:${port}`);
-  for (const origin of ownOrigins(hostNames(address), port, hosts)) origins.add(origin);
+  addOwnNames({ hosts, origins }, address, port);
   await openSocket(door, context);
   openWebhook(options, context, { host, clock, report });
   releases.add(() => dialects.beginClosing());
@@ -229,6 +230,18 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   };
 }
 
+/** The port is known only once the door is open. */
+function addOwnNames(
+  { hosts, origins }: { readonly hosts: Set<string>; readonly origins: Set<string> },
+  address: string,
+  port: number,
+): void {
+  const names = hostNames(address);
+  for (const name of names)
+    hosts.add(isLoopback(name.replace(/^\[|\]$/g, '')) ? `${name}:*` : `${name}:${port}`);
+  for (const origin of ownOrigins(names, port, hosts)) origins.add(origin);
+}
+
 async function openPort(
   server: Server,
   { port = 0, anyPort, address = DEFAULT_ADDRESS }: ServerOptions,
@@ -241,6 +254,13 @@ async function openPort(
     report(`${error.message} Another is taken.`);
     return listenTcp(server, 0, address);
   }
+}
+
+/** It would speak for one owner only, and stand in the place of the server that speaks for all. */
+function insideServer({ owner }: CallerOrigin): HoldfastError {
+  const whose = owner === undefined ? '' : ` for the owner "${owner}"`;
+  const problem = `A server cannot run inside a process that Holdfast started${whose}: it has to speak for every owner.`;
+  return new HoldfastError('from_inside', problem, { ...(owner !== undefined && { owner }) });
 }
 
 async function openSocket(

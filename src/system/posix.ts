@@ -5,6 +5,7 @@ import { closeSync, constants } from 'node:fs';
 
 import { type Binding, errnoName, openLibrary, PosixError } from './posix-library.ts';
 import { bindLimits, bindScheduling } from './posix-limits.ts';
+import { bindPeers } from './peer.ts';
 import { bindSpawn } from './posix-spawn.ts';
 
 // The structure layouts and ioctl numbers below hold for these 64-bit little-endian architectures.
@@ -242,7 +243,7 @@ function bindProcesses({ failing, trying, plain }: Binding) {
   const ppoll = failing('int ppoll(void *fds, unsigned long count, void *time, void *signals)');
   // The numbers are the same on every architecture above; glibc has wrappers only from 2.36 on.
   const [SYS_PIDFD_SEND_SIGNAL, SYS_PIDFD_OPEN, SYS_PIDFD_GETFD] = [424, 434, 438];
-  const PR_SET_PTRACER = 0x59616d61;
+  const [PR_SET_DUMPABLE, PR_SET_PTRACER] = [4, 0x59616d61];
   const [POLLIN, POLLPRI, POLLERR] = [1, 2, 8];
   const polled = new Int32Array(2);
   const time = new BigInt64Array(2);
@@ -281,6 +282,13 @@ function bindProcesses({ failing, trying, plain }: Binding) {
     exit(code: number): void {
       exit(code);
     },
+    /**
+     * Programs of the same user can no longer trace this one, nor read its memory, environment and descriptors under /proc.
+     * It leaves no core dump. Its files under /proc belong to root from now on.
+     */
+    forbidTracing(): void {
+      prctl(PR_SET_DUMPABLE, 'unsigned long', 0);
+    },
     /** Lets a process take our descriptors where only ancestors may (the security module Yama). */
     allowTaking(pid: number): void {
       prctl(PR_SET_PTRACER, 'unsigned long', pid);
@@ -298,6 +306,7 @@ function bind() {
     ...bindLimits(binding),
     ...bindScheduling(binding),
     ...bindEpoll(binding),
+    ...bindPeers(binding),
     ...bindLocks(binding),
     ...bindTerminals(binding),
     ...bindSpawn(binding),

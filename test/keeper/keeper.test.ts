@@ -281,16 +281,11 @@ async function rawConnection(home: string): Promise<Socket> {
   return socket;
 }
 
+/** Those who hold the lock of a home, as the kernel lists them. */
 function keepersOf(home: string): string[] {
-  return readdirSync('/proc').filter((name) => {
-    if (!/^\d+$/.test(name)) return false;
-    try {
-      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
-      return command.includes('keeper/main.js') && command.includes(home);
-    } catch {
-      return false;
-    }
-  });
+  const { ino } = lstatSync(openHome(home).lock);
+  const held = readFileSync('/proc/locks', 'utf8').split('\n');
+  return held.filter((line) => line.split(' ').some((word) => word.endsWith(`:${ino}`)));
 }
 
 /** Resolves when a process that is not our child is gone: tail watches it by the means of the kernel. */

@@ -82,6 +82,7 @@ export const command: Command = {
       const { goAhead } = await import('../../system/priority.ts');
       const server = await listenExecServer(served);
       goAhead();
+      process.title = 'hf-server';
       await out.line(server.url);
       await waitForEnd(endsWithStdin);
       await server.close();

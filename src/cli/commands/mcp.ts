@@ -8,6 +8,7 @@ import type { Api } from '../../client/api.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Call, Command } from '../arguments/command.ts';
 import { inheritedEnvironment } from '../../base/inherited-environment.ts';
+import { MARKER_NAME } from '../../host/start/environment.ts';
 import { mcpClients } from '../mcp-config.ts';
 import type { Words } from '../arguments/words.ts';
 
@@ -125,7 +126,7 @@ function settingsOf({ words, caller }: Call) {
     maxWaitMs: words.durationMs('max-wait'),
     progressEveryMs: words.durationMs('progress'),
     chat,
-    owner: chat === undefined ? (words.text('owner') ?? DEFAULT_OWNER) : `chat:${chat}`,
+    named: chat === undefined ? words.text('owner') : `chat:${chat}`,
     embed: words.flag('embed'),
   };
 }
@@ -135,7 +136,8 @@ async function serve(
   settings: ReturnType<typeof settingsOf>,
 ): Promise<void> {
   const { cancel, terminalIdleMs, directory, maxOutputBytes, maxWaitMs } = settings;
-  const { progressEveryMs, chat, owner, embed } = settings;
+  const { progressEveryMs, chat, embed } = settings;
+  const owner = settings.named ?? (embed ? DEFAULT_OWNER : await defaultOwner(caller));
   if (process.stdin.isTTY)
     await out.note(
       'waiting for an MCP client on stdin; "holdfast mcp --print-config CLIENT" prints how to add it to one. Ctrl-D exits.',
@@ -171,6 +173,14 @@ async function serve(
   await handle.close();
   await (await connected?.catch(() => undefined))?.close();
   await place.forget();
+}
+
+/** Inside a process of this home the client's processes belong to the owner of that one. */
+async function defaultOwner(caller: Caller): Promise<string> {
+  if (caller.env[MARKER_NAME] === undefined) return DEFAULT_OWNER;
+  const scope = await caller.scope().catch(() => undefined);
+  await caller.close();
+  return scope?.owner ?? DEFAULT_OWNER;
 }
 
 interface Place {

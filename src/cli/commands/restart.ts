@@ -15,6 +15,7 @@ export const command: Command = {
     words.expect();
     const given = words.count('port', MOST_PORT);
     return async () => {
+      await caller.refuseInside('restart the server');
       // A server cannot start without an answer from the keeper: the one that runs is not ended for nothing.
       await (await caller.running())?.health(caller.sees, {});
       const old = (await endServer(caller.home)) ?? (await lastServer(caller.home));

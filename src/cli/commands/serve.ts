@@ -3,8 +3,9 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { ServerOptions } from '../../server/server.ts';
-import type { Caller } from '../caller.ts';
-import type { Command } from '../arguments/command.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import { isError, type Caller } from '../caller.ts';
+import type { Answer, Command } from '../arguments/command.ts';
 import type { Output } from '../output/output.ts';
 import { selfCommand } from '../surroundings.ts';
 import { MOST_PORT, shellWord, Words } from '../arguments/words.ts';
@@ -77,13 +78,21 @@ export const command: Command = {
         resume: (last) => read(new Words(command, [...last, ...now])),
       }),
     };
+    // What a program inside a process says of ports and tokens counts for nothing.
+    const anyWillDo = words.flag('resume') && now.length === 0;
     return async () => {
       const { startServer } = await import('../../server/server.ts');
       const { goAhead } = await import('../../system/priority.ts');
       const told = new AbortController();
       // Until it serves, TERM ends it where nothing is left half done; a second one ends it at once.
       process.once('SIGTERM', () => told.abort());
-      const server = await startServer({ ...options, signal: told.signal });
+      const starting = startServer({ ...options, signal: told.signal });
+      const server = await starting.catch(async (error: unknown) => {
+        if (!anyWillDo || !isError(error, 'from_inside')) throw error;
+        return undefined;
+      });
+      if (!server) return startedByKeeper(caller, out);
+      process.title = 'hf-server';
       goAhead();
       const { url, tokenFile, keeperPid, home, version } = server;
       const ready = {
@@ -112,6 +121,17 @@ export const command: Command = {
     };
   },
 };
+
+/** A program inside a process of this home needs a server: one that speaks for every owner is the keeper's to start. */
+async function startedByKeeper(caller: Caller, out: Output): Promise<Answer> {
+  const { serve } = await caller.host();
+  const ready = await serve?.();
+  if (!ready)
+    throw new HoldfastError('keeper_too_old', 'The running keeper cannot start a server.');
+  if (out.json) await out.object(ready);
+  else await out.line('The keeper started a server in the background.');
+  return { result: ready, said: true };
+}
 
 function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
   const [port, address, socket, directory, hook] = [

@@ -3,7 +3,7 @@
 import type { CloseReport } from '../../protocol/host-api.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Command } from '../arguments/command.ts';
-import { endKeeper } from '../local/keeper.ts';
+import { endKeeper, refuseInside } from '../local/keeper.ts';
 import { endAnyServer } from '../local/server.ts';
 import { leftOver } from '../output/signal-words.ts';
 import { quote } from '../output/terminal-text.ts';
@@ -30,6 +30,7 @@ export const command: Command = {
 /** Each process gets TERM, then the grace (the keeper's own unless one is given), then KILL; then the keeper leaves. */
 async function shutdown(caller: Caller, graceMs?: number): Promise<Answer> {
   const { home } = caller;
+  await refuseInside(caller);
   const server = await endAnyServer(home);
   const told = server === undefined ? [] : [`The server (pid ${server.pid}) is gone.`];
   const keeper = await endKeeper(caller, graceMs);

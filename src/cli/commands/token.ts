@@ -45,6 +45,7 @@ export const command: Command = {
     if (verb === 'create' && owner === undefined)
       throw words.wrong('give --chat ID or --for OWNER');
     return async (): Promise<Answer> => {
+      await caller.refuseInside('manage tokens');
       const { Tokens } = await import('../../server/http/tokens.ts');
       const tokens = new Tokens(openHome(caller.home).folder, systemClock);
       if (verb === 'create' && owner !== undefined) {

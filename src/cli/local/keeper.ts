@@ -71,6 +71,17 @@ async function reached(
   }
 }
 
+/** Before anything is ended. A keeper that does not answer is ended nevertheless. */
+export async function refuseInside(caller: Caller): Promise<void> {
+  try {
+    await reached(caller, undefined);
+  } catch (error) {
+    if (isError(error, 'not_answering', 'keeper_lost')) return;
+    throw error;
+  }
+  await caller.refuseInside('end the keeper');
+}
+
 async function tooLate(signal: AbortSignal): Promise<never> {
   await pause(REACH_MS, undefined, { signal });
   throw new HoldfastError('not_answering', `No answer within ${REACH_MS} ms.`);

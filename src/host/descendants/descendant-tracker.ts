@@ -66,7 +66,7 @@ export class DescendantTracker<P extends Tracked> {
   private readonly options: TrackerOptions<P>;
   private readonly table: ProcessTable;
   private readonly orphans: Orphans<P>;
-  private readonly owners: Owners<P>;
+  readonly owners: Owners<P>;
   /** Their root has been reaped. */
   private readonly unsettled = new Set<P>();
   /** Those of them that may have settled: to be looked at. */

@@ -57,6 +57,20 @@ export class Owners<P extends Owner> {
     this.sessions.delete(process);
   }
 
+  /** The process whose root this is. */
+  rootOf(pid: number): P | undefined {
+    for (const process of this.byRoot.get(pid) ?? []) if (process.rootAlive) return process;
+    return undefined;
+  }
+
+  /** By its session alone: that of a root, or one that a member made. */
+  inSession(entry: ProcessEntry): P | undefined {
+    for (const process of this.byRoot.get(entry.session) ?? [])
+      if (isInSession(familyOf(process), entry)) return process;
+    const [first, second] = this.bySession.get(entry.session) ?? [];
+    return second ? undefined : first;
+  }
+
   /** "unknown" while it is in the moment of exec. */
   of(entry: ProcessEntry): ReadonlySet<P> | 'unknown' {
     const owners = new Set(this.bySession.get(entry.session));

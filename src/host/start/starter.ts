@@ -126,6 +126,11 @@ export class Starter {
     return this.pending.get(idClaim(owner, id))?.done;
   }
 
+  /** Resolves when every start that is under way now is in the registry, or has failed. */
+  async allUnderWay(): Promise<void> {
+    await Promise.allSettled(this.launching);
+  }
+
   private fingerprintOf(spec: StartSpec): string {
     return createHmac('sha256', this.options.fingerprintKey).update(inputsOf(spec)).digest('hex');
   }

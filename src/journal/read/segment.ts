@@ -1,4 +1,4 @@
-// A segment: one file of a journal and the range of events in it. Also the names of those files.
+// A segment: one file of a journal, and the stretch of events it holds. Also the names of those files.
 
 import { join } from 'node:path';
 import { errnoOf, type Disk } from '../../base/disk.ts';
@@ -12,7 +12,7 @@ import {
   type RecordHeader,
 } from '../../protocol/record.ts';
 
-/** A source of events: a file on disk, or a batch in memory. */
+/** Somewhere that events can be read from: a file on disk, or a batch in memory. */
 export interface Source {
   readonly firstSeq: number;
   readonly firstOffset: number;
@@ -20,27 +20,26 @@ export interface Source {
   readonly endOffset: number;
   /** Bytes that hold good records. */
   readonly size: number;
-  /** Where a read can begin, ascending. */
-  readonly index: readonly IndexPoint[];
+  /** Places to begin reading, ascending: at `pos` stands the event `seq`, with `offset` output bytes before it. */
+  readonly marks: readonly Mark[];
   readonly place: 'disk' | 'memory';
-  /** For a file. */
+  /** Of a file. */
   readonly path?: string;
   read(position: number, maxBytes: number): Promise<Buffer>;
 }
 
-/** Event `seq`, with `offset` output bytes before it, begins at position `pos` of the file. */
-export interface IndexPoint {
+export interface Mark {
   readonly seq: number;
   readonly offset: number;
   readonly pos: number;
 }
 
-/** Least distance of index points: 64 MiB of journal then have about 1,000. */
-const INDEX_EVERY_BYTES = 64 * 1024;
+/** A mark at least this far apart: 64 MiB of journal then cost about 1,000 marks. */
+const MARK_EVERY_BYTES = 64 * 1024;
 
 const JOURNAL_FORMAT = 1;
 
-/** Up to this much is read in this thread: usually it is in the page cache, and a pool thread costs ten times as much. */
+/** Up to this much is read in the same turn: mostly it was written a moment ago, and a thread costs ten times as much. */
 const SYNC_READ_BYTES = 32 * 1024;
 
 export function segmentName(id: string, number: number): string {
@@ -70,10 +69,10 @@ export class Segment implements Source {
   endSeq: number;
   endOffset: number;
   size: number;
-  readonly index: IndexPoint[] = [];
-  /** Size of the opening record at the start of its file; 0 while unknown. */
+  readonly marks: Mark[] = [];
+  /** Of the record that its file begins with; 0 while that is not known. */
   openingBytes = 0;
-  /** Number of pending reads. */
+  /** Reads under way. */
   reading = 0;
   private readonly disk: Disk;
 
@@ -93,32 +92,32 @@ export class Segment implements Source {
     return { number, firstSeq, firstOffset, endSeq, endOffset, size };
   }
 
-  /** Records were written at the end. */
+  /** Takes note of records that were written at the end. */
   grew(
     bytes: number,
     at: { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number },
   ): void {
-    const last = this.index.at(-1);
-    if (last === undefined || this.size - last.pos >= INDEX_EVERY_BYTES) {
-      this.index.push({ seq: at.firstSeq, offset: at.firstOffset, pos: this.size });
+    const last = this.marks.at(-1);
+    if (last === undefined || this.size - last.pos >= MARK_EVERY_BYTES) {
+      this.marks.push({ seq: at.firstSeq, offset: at.firstOffset, pos: this.size });
     }
     this.size += bytes;
     this.endSeq = at.endSeq;
     this.endOffset = at.endOffset;
   }
 
-  /** Its end is missing up to the next segment: a reader of that part gets `damage`. */
+  /** It held everything before the next segment, and does not any more: whoever asks for that is told of damage. */
   lacksUntil({ firstSeq, firstOffset }: { firstSeq: number; firstOffset: number }): void {
     this.endSeq = firstSeq - 1;
     this.endOffset = firstOffset;
   }
 
-  /** Its file was truncated at this point. */
-  truncatedAt({ pos, seq, offset }: IndexPoint): void {
+  /** What stood behind this mark is gone from the file. */
+  cutAt({ pos, seq, offset }: Mark): void {
     this.size = pos;
     this.endSeq = seq - 1;
     this.endOffset = offset;
-    this.index.splice(this.index.findIndex((point) => point.pos === pos));
+    this.marks.splice(this.marks.findIndex((mark) => mark.pos === pos));
   }
 
   remove(): void {
@@ -138,13 +137,13 @@ export class Segment implements Source {
   }
 }
 
-/** A file that could not be removed. */
+/** A file that the disk does not let go. */
 export interface RefusedRemoval {
   readonly segment: Segment;
   readonly error: unknown;
 }
 
-/** Removes all of them, even if one fails. */
+/** None that the disk does not let go keeps the others. */
 export function removeSegments(segments: Iterable<Segment>): RefusedRemoval[] {
   const refused: RefusedRemoval[] = [];
   for (const segment of segments) {
@@ -163,7 +162,7 @@ const READ_ERRORS: Readonly<Record<string, ErrorCode>> = {
   ENOMEM: 'no_memory',
 };
 
-/** ENOENT is kept: the segment was dropped meanwhile, and the reader tries again. */
+/** ENOENT stays what it is: the segment was dropped meanwhile, and the reader looks again. */
 function readError(error: unknown): unknown {
   const errno = errnoOf(error);
   if (errno === undefined || errno === 'ENOENT' || !(error instanceof Error)) return error;
@@ -171,12 +170,12 @@ function readError(error: unknown): unknown {
   return new HoldfastError(code, `The journal cannot be read: ${error.message}.`, { errno });
 }
 
-/** Opens the file for each read: a descriptor shared with the writer could be closed and reused during the read. */
+/** Opens the file for each read: a descriptor shared with the writer could be closed, and its number reused, midway. */
 export async function readFile(
   disk: Disk,
   from: { readonly path: string; readonly position: number },
   into: Buffer,
-  /** It was just written and is in the page cache: read it in this thread. */
+  /** It was written a moment ago, and is in memory: a thread would be woken for nothing. */
   fresh = false,
 ): Promise<Buffer> {
   const fd = disk.openRead(from.path);
@@ -195,24 +194,23 @@ export async function readFile(
   }
 }
 
-/** Reads `bytes` from `position` on, fewer at the end of the file. Without `bytes` it reads to the end. */
-export function readFileSync(disk: Disk, path: string, position = 0, bytes?: number): Buffer {
+/** So many bytes that a file holds, read now. */
+export function readPart(disk: Disk, path: string, position: number, bytes: number): Buffer {
+  const part = Buffer.allocUnsafe(bytes);
   const fd = disk.openRead(path);
   try {
-    const into = Buffer.allocUnsafe(bytes ?? disk.size(fd) - position);
-    let filled = 0;
-    while (filled < into.length) {
-      const got = disk.readSync(fd, into.subarray(filled), position + filled);
-      if (got === 0) break;
+    for (let filled = 0; filled < bytes;) {
+      const got = disk.readSync(fd, part.subarray(filled), position + filled);
+      if (got === 0) throw new Error(`${path} ends before its records do`);
       filled += got;
     }
-    return into.subarray(0, filled);
+    return part;
   } finally {
     disk.close(fd);
   }
 }
 
-/** The record that opens every segment: names its journal, its number and its position. */
+/** The record that opens every segment, so that a file alone says whose it is and where it stands. */
 export function segmentHeader(id: string, segment: SegmentRange, wallMs: number): Buffer {
   const payload = Buffer.from(
     JSON.stringify({ format: JOURNAL_FORMAT, id, number: segment.number }),
@@ -221,7 +219,7 @@ export function segmentHeader(id: string, segment: SegmentRange, wallMs: number)
   return encodeRecord({ kind: SEGMENT_KIND, stream: 0, seq, offset, atUs: 0, wallMs }, payload);
 }
 
-/** Parses the opening record of a segment at this position; undefined if there is none. */
+/** The record at this place that opens a segment: of which journal, with which number, and where it ends. */
 export function openingAt(
   bytes: Buffer,
   at: number,

@@ -1,4 +1,5 @@
-// Disk space in reserve: a file that is deleted when a closing host cannot store outcomes on a full disk.
+// Disk space in reserve: a file that is given up when a full disk would keep the outcomes of processes from being stored
+// before the host closes.
 
 import { randomBytes } from 'node:crypto';
 import { rmSync, statSync, writeFileSync } from 'node:fs';
@@ -16,17 +17,17 @@ export class Reserve {
     this.report = report;
   }
 
-  /** Call it again when a full disk works again. */
+  /** To be called again when a disk that had no room for it takes something. */
   fill(): void {
     try {
       const there = statSync(this.path, { throwIfNoEntry: false });
       if (there?.size === RESERVE_BYTES) return;
-      // Random bytes, because some file systems do not store zeros.
+      // Random, so that no file system stores it as nothing.
       writeFileSync(this.path, randomBytes(RESERVE_BYTES), { mode: 0o600 });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.report(`no disk space could be reserved for outcomes: ${reason}`);
-      // Delete the part that was written, which fills the disk.
+      // The part that was written would only fill the disk.
       if (['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '')) this.free();
     }
   }

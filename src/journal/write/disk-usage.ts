@@ -1,15 +1,15 @@
-// What journals occupy on the disk, and whether the disk is slow or refuses.
+// What journals occupy on the disk, and how it bears that.
 
-/** A write to the page cache takes a tenth of a millisecond; a longer one waits for the disk itself. */
+/** A write to the page cache takes a tenth of a millisecond: whoever waits for longer waits for the disk itself. */
 const SLOW_US = 10_000;
 
-/** From this fraction of the limit on, segments are small. */
+/** Of the limit. */
 const NEAR = 3 / 4;
 
-/** Shared by all journals of a folder. */
+/** What all journals of a folder occupy together, whom to tell when it is too much, and whether the disk refuses or is slow. */
 export class DiskUsage {
   bytes = 0;
-  /** The last write was slow: the next one goes to the thread pool. */
+  /** The last write had to wait: the next one is left to a thread. */
   slow = false;
   /** Journals that are being written. */
   journals = 0;
@@ -17,7 +17,7 @@ export class DiskUsage {
   private readonly over: () => void;
   private readonly unwanted = new Set<Promise<void>>();
 
-  /** Number of journals that cannot be written now, here and wherever this object is shared. */
+  /** Journals that the disk takes nothing from at the moment, here and wherever the count is shared. */
   readonly refusals: { count: number };
 
   constructor(limit: number, over: () => void, refusals = { count: 0 }) {
@@ -26,27 +26,27 @@ export class DiskUsage {
     this.refusals = refusals;
   }
 
-  /** The part of the limit for each journal that is being written. */
+  /** What each of the journals that are being written may have of the limit. */
   get shareOfJournal(): number {
     return this.limit / Math.max(1, this.journals);
   }
 
   /**
-   * The largest allowed segment. Small near the limit, because a segment is dropped as a whole, and the one being written
-   * not at all.
+   * The largest segment that may be begun or gone on with. Where the limit is near, small ones: a segment is dropped as a
+   * whole, and the one being written not at all.
    */
   get segmentBytes(): number {
     return this.bytes < this.limit * NEAR ? Infinity : this.shareOfJournal / 4;
   }
 
-  /** A thread is creating a file that is no longer needed. */
-  addUnwanted(created: Promise<void>): void {
-    const done = created.finally(() => this.unwanted.delete(done));
+  /** A thread is making a file that nobody needs any more. */
+  makesUnwanted(made: Promise<void>): void {
+    const done = made.finally(() => this.unwanted.delete(done));
     this.unwanted.add(done);
   }
 
-  /** Resolves when no thread is creating an unneeded file. */
-  async unwantedCreated(): Promise<void> {
+  /** Resolves when no thread makes a file any more. */
+  async makesNone(): Promise<void> {
     await Promise.all(this.unwanted);
   }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
-import { EVERYONE } from '../../protocol/host-api.ts';
+import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import { connectKeeper } from '../../keeper/connect.ts';
 import { openHome } from '../../keeper/home.ts';
 import { createDoor } from '../http/door.ts';
@@ -17,6 +17,7 @@ import { reconnectingHost, type ReconnectingHost } from '../reconnecting-host.ts
 import { codexOptions, codexRoute } from './codex.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
 import { LineWire } from './wire/line-wire.ts';
+import type { Bearer } from '../http/tokens.ts';
 import { wsAuth, type WsAuthOptions } from './ws-auth.ts';
 
 export interface ExecServerOptions {
@@ -55,15 +56,16 @@ export async function listenExecServer(options: ListenOptions): Promise<RunningE
   const { clock = systemClock, auth, report } = options;
   const admission = wsAuth(auth, join(home, TOKEN_FILE), clock);
   const { token } = admission;
-  const { host, codex } = await opened(options, home);
+  const { host, codex, owner } = await opened(options, home);
+  const within = (bearer: Bearer | undefined): Bearer | undefined => bearer && { ...bearer, owner };
   const hosts = new Set<string>();
   const door = createDoor({
     router: new Router([codexRoute('/', codex), readyRoute]),
     policy: {
       hosts,
       origins: new Set(),
-      bearer: (given) => admission.bearer(given),
-      anyone: admission.anyone,
+      bearer: (given) => within(admission.bearer(given)),
+      anyone: within(admission.anyone),
     },
     kind: 'tcp',
     maxBodyBytes: 0,
@@ -90,8 +92,8 @@ export async function speakExecServer(
   input: Readable,
   output: Writable,
 ): Promise<void> {
-  const { host, codex } = await opened(options, openHome(options.home).folder);
-  const caller = { tokenId: 'stdio', owner: EVERYONE, admin: true };
+  const { host, codex, owner } = await opened(options, openHome(options.home).folder);
+  const caller = { tokenId: 'stdio', owner, admin: owner === EVERYONE };
   await new Promise<void>((resolve) => {
     const connection: CodexConnection = new CodexConnection(
       codex,
@@ -109,14 +111,16 @@ export async function speakExecServer(
 async function opened(
   options: ExecServerOptions,
   home: string,
-): Promise<{ host: ReconnectingHost; codex: CodexOptions }> {
+): Promise<{ host: ReconnectingHost; codex: CodexOptions; owner: Owner }> {
   const { env, keeperArgs = [], clock = systemClock, cwd, report, detachMs, graceMs } = options;
   const host = reconnectingHost(() => connectKeeper({ home, env, keeperArgs }));
   // Before anything is promised to anybody.
-  await host.link();
+  const { keeper } = await host.link();
   const serial = options.serial ?? false;
   return {
     host,
+    // Inside a process of this keeper, its sessions belong to the owner of that process.
+    owner: keeper.scope ? (keeper.scope.owner ?? '') : EVERYONE,
     codex: codexOptions({ host, clock, home, env, report, cwd, detachMs, graceMs, serial }),
   };
 }

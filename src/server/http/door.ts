@@ -182,7 +182,9 @@ async function answer(
     const preflight = isPreflight(method, headers);
     const anonymous = preflight || match?.route.anonymous === true;
     allowPageToRead(headers, policy.origins, response);
-    const gateRequest = { method, headers, rawHeaders, queryToken, anonymous, door: kind };
+    const shows = anonymous || headers.authorization !== undefined || queryToken !== undefined;
+    const peer = kind === 'private' && !shows ? await policy.peer?.(request.socket) : undefined;
+    const gateRequest = { method, headers, rawHeaders, queryToken, anonymous, door: kind, peer };
     const caller = gate(gateRequest, policy);
     context.caller = caller;
     // A route without a token proves nothing about the sender: the connection stays unproven.

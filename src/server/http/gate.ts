@@ -2,6 +2,7 @@
 // returns the caller or throws. No handler sees a refused request.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import type { Bearer } from './tokens.ts';
@@ -15,6 +16,8 @@ export interface GatePolicy {
   /** Accepted values of the Origin header. */
   readonly origins: ReadonlySet<string>;
   bearer(token: string): Bearer | undefined;
+  /** The caller on the socket in the home, by the process at the other end. */
+  readonly peer?: (socket: Socket) => Promise<Bearer>;
   /** The caller without a token. Only by an explicit option, and only on loopback. */
   readonly anyone?: Bearer | undefined;
 }
@@ -30,6 +33,8 @@ export interface GateRequest {
   readonly anonymous?: boolean;
   /** private: the socket lies in a folder that only this user can enter. */
   readonly door: 'tcp' | 'private' | 'socket';
+  /** Who is at the other end of a private socket. */
+  readonly peer?: Bearer | undefined;
 }
 
 export interface Caller {
@@ -84,16 +89,16 @@ function refusedHost(host: string): string {
   return `This server does not answer to the Host "${host}"; \`--allow-host ${host}\` allows it.`;
 }
 
-function identifyCaller({ headers, queryToken, door }: GateRequest, policy: GatePolicy): Caller {
+function identifyCaller({ headers, queryToken, peer }: GateRequest, policy: GatePolicy): Caller {
   const token = tokenOf(headers) ?? queryToken;
-  const bearer = token === undefined ? withoutToken(door, policy) : policy.bearer(token);
+  const bearer = token === undefined ? withoutToken(peer, policy) : policy.bearer(token);
   if (!bearer) throw unauthorized('The token is not valid: unknown, revoked or expired.');
   const { tokenId, owner } = bearer;
   return { tokenId, owner, admin: owner === EVERYONE };
 }
 
-function withoutToken(door: GateRequest['door'], { anyone }: GatePolicy): Bearer {
-  if (door === 'private') return { tokenId: door, owner: EVERYONE };
+function withoutToken(peer: Bearer | undefined, { anyone }: GatePolicy): Bearer {
+  if (peer) return peer;
   if (!anyone) throw unauthorized('A token is needed.');
   return anyone;
 }

@@ -1,0 +1,89 @@
+// Signals by name and to everybody, and looks into the keeper: what a command of the same user may do by accident. All of it
+// happens in a pid namespace of its own: nothing else of the machine can be reached from there.
+
+import { spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { main } from '../support/command-line.ts';
+import { temporaryFolder } from '../support/hosts.ts';
+
+const namespaces = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
+const tools = ['pkill', 'killall', 'setpriv'].every(
+  (tool) => spawnSync('which', [tool]).status === 0,
+);
+const NOBODY = 65_534;
+
+/** The output of a script that is process 1 of a namespace; everything in there ends with it. */
+function inNamespace(script: string, user?: number): string {
+  const folder = temporaryFolder();
+  const file = join(folder, 'script.sh');
+  writeFileSync(file, script);
+  chmodSync(folder, 0o755);
+  const home = join(folder, 'h');
+  const as =
+    user === undefined
+      ? []
+      : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups', '--'];
+  if (user !== undefined) chownSync(folder, user, user);
+  const { stdout, stderr } = spawnSync(
+    'unshare',
+    ['--pid', '--fork', '--mount-proc', '--kill-child', ...as, 'sh', file],
+    {
+      env: {
+        ...process.env,
+        HOLDFAST_HOME: home,
+        HOME: folder,
+        NODE: process.execPath,
+        MAIN: main,
+      },
+      encoding: 'utf8',
+    },
+  );
+  return stdout + stderr;
+}
+
+describe.skipIf(!namespaces || !tools)('in a namespace of its own', () => {
+  it('[K80] a command that signals "node" or "holdfast" by name ends neither keeper nor server nor other processes', () => {
+    const text = inNamespace(`
+      hf() { "$NODE" "$MAIN" "$@"; }
+      hf run --background --owner alice --name other 'sleep 1000' > /dev/null
+      hf restart > /dev/null
+      before=$(cat $HOLDFAST_HOME/keeper.lock $HOLDFAST_HOME/server.lock)
+      # The client ends by the signal, too, as it is a node program.
+      for command in 'pkill node' 'killall node' 'pkill -f node' 'pkill -f holdfast' 'pkill -9 -f node' 'pkill -KILL holdfast'; do
+        hf run --owner bob --keep "$command" > /dev/null 2>&1
+      done
+      [ "$before" = "$(cat $HOLDFAST_HOME/keeper.lock $HOLDFAST_HOME/server.lock)" ] && echo same
+      hf ps --owner alice | grep -c running
+      hf doctor | grep -c '^ok .*pid'
+    `);
+    expect(text).toBe('same\n1\n2\n');
+  });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    '[K80] a command of another user that signals everybody it can ends nobody of the keeper',
+    () => {
+      const text = inNamespace(`
+        hf() { "$NODE" "$MAIN" "$@"; }
+        hf run --background --owner alice --name other 'sleep 1000' > /dev/null
+        hf run --owner bob 'setpriv --reuid=65534 --clear-groups sh -c "kill -TERM -1; echo here"' 2>&1
+        hf ps --owner alice | grep -c running
+      `);
+      expect(text).toBe('here\n1\n');
+    },
+  );
+
+  it('[K81] a program of the same user cannot trace the keeper or read its memory, environment and descriptors', () => {
+    const user = process.getuid?.() === 0 ? NOBODY : undefined;
+    const text = inNamespace(
+      `
+      hf() { "$NODE" "$MAIN" "$@"; }
+      hf run 'for name in environ mem maps; do cat /proc/$PPID/$name > /dev/null 2>&1 && echo $name; done; for name in exe cwd root fd/2; do readlink /proc/$PPID/$name && echo $name; done; ls /proc/$PPID/fd 2>/dev/null | grep -q . && echo fd; cat /proc/$PPID/comm'
+      hf run 'exit 4'; echo $?
+    `,
+      user,
+    );
+    expect(text).toBe('hf-keeper\n4\n');
+  });
+});
