@@ -36,6 +36,12 @@ await current('build', join(root, 'dist', '.holdfast-built'), sourcePrint(), bui
 if (process.argv.includes('--tests')) systemPrograms();
 
 function systemPrograms() {
+  // A server of packages that does not answer costs a minute, not the whole run.
+  const patience = [
+    'Acquire::Retries=1',
+    'Acquire::http::Timeout=30',
+    'Acquire::https::Timeout=30',
+  ];
   const programs = {
     bwrap: 'bubblewrap',
     busybox: 'busybox',
@@ -49,21 +55,23 @@ function systemPrograms() {
   };
   const missing = Object.keys(programs).filter((name) => !onPath(name));
   if (missing.length === 0) return;
-  const install = ['install', '-y', '--no-install-recommends', ...missing.map((n) => programs[n])];
   const possible = process.env.CI && process.getuid?.() === 0 && onPath('apt-get');
   if (possible) {
     process.stderr.write(`holdfast: ${missing.join(', ')} ...\n`);
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    for (const words of [
-      ['-q', 'update'],
-      ['-q', ...install],
-    ])
-      spawnSync('apt-get', words, { stdio: ['ignore', 'ignore', 2], env });
+    const options = ['-q', ...patience.flatMap((each) => ['-o', each])];
+    const apt = (...words) =>
+      spawnSync('apt-get', [...options, ...words], { stdio: ['ignore', 'ignore', 2], env });
+    const install = (names) =>
+      apt('install', '-y', '--no-install-recommends', ...names.map((name) => programs[name]));
+    apt('update');
+    // One package that there is not, or that cannot be fetched, keeps no other.
+    if (install(missing).status !== 0) for (const name of missing) install([name]);
   }
   const still = missing.filter((name) => !onPath(name));
   if (still.length > 0)
     process.stderr.write(
-      `holdfast: without ${still.join(', ')} the tests about them are left out; on Debian: apt-get ${install.join(' ')}\n`,
+      `holdfast: without ${still.join(', ')} the tests about them are left out; on Debian: apt-get install ${still.map((name) => programs[name]).join(' ')}\n`,
     );
 }
 
@@ -80,7 +88,12 @@ async function current(what, stampFile, print, bring) {
 }
 
 function install() {
-  run(npm(), ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']);
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  run(
+    npm(),
+    ['ci', ...quiet, '--fetch-timeout=60000'],
+    'The packages could not be fetched. If the registry did not answer ("npm config get registry" names it, "npm ping" asks it), try again.',
+  );
 }
 
 /** Built beside and then put in place: a keeper that is running may still load modules from the old one. */
@@ -134,11 +147,11 @@ function runBeside([file, ...args]) {
   });
 }
 
-function run([file, ...first], rest) {
+function run([file, ...first], rest, remedy = '') {
   const done = spawnSync(file, [...first, ...rest], { cwd: root, stdio: ['ignore', 2, 2] });
   if (done.error) fail(`${file} could not be started: ${done.error.message}`);
-  if (done.status !== 0)
-    fail(`${[file, ...first, ...rest].join(' ')} ended with ${done.status ?? done.signal}`);
+  const words = [file, ...first, ...rest].join(' ');
+  if (done.status !== 0) fail(`${words} ended with ${done.status ?? done.signal}. ${remedy}`);
 }
 
 function dependencyPrint() {

@@ -14,10 +14,11 @@ const { values, positionals } = parseArgs({
   options: { only: { type: 'string', multiple: true } },
 });
 
-let failed = 0;
+const results = [];
 for (const major of values.only ?? MAJORS) {
   const bin = join(nodeOf(major), 'bin');
-  process.stderr.write(`\nholdfast: tests on Node ${versionOf(join(bin, 'node'))}\n`);
+  const version = versionOf(join(bin, 'node'));
+  process.stderr.write(`\nholdfast: tests on Node ${version}\n`);
   const done = spawnSync(
     join(bin, 'node'),
     [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...positionals],
@@ -27,9 +28,13 @@ for (const major of values.only ?? MAJORS) {
       env: { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` },
     },
   );
-  if (done.status !== 0) failed += 1;
+  results.push({ version, passed: done.status === 0 });
 }
-process.exitCode = failed === 0 ? 0 : 1;
+// Of one the runner's last line says it.
+if (results.length > 1)
+  for (const { version, passed } of results)
+    process.stderr.write(`holdfast: Node ${version}: ${passed ? 'passed' : 'FAILED'}\n`);
+process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;
 
 /** Its folder; fetched once. */
 function nodeOf(major) {
@@ -38,7 +43,11 @@ function nodeOf(major) {
   const parent = dirname(folder);
   mkdirSync(parent, { recursive: true });
   const name = `node-${process.platform}-${process.arch}@${major}`;
-  run('npm', ['pack', '--silent', '--pack-destination', parent, name]);
+  run(
+    'npm',
+    ['pack', '--loglevel=error', '--fetch-timeout=60000', '--pack-destination', parent, name],
+    `Node ${major} could not be fetched. If the registry did not answer ("npm config get registry" names it), try again.`,
+  );
   const packed = readdirSync(parent).find((each) => each.includes(`-${major}.`));
   if (packed === undefined) fail(`${name} was not packed`);
   run('tar', ['-xzf', join(parent, packed), '-C', parent]);
@@ -50,9 +59,10 @@ function versionOf(node) {
   return run(node, ['--version']).trim().slice(1);
 }
 
-function run(file, args) {
+function run(file, args, remedy = '') {
   const done = spawnSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-  if (done.status !== 0) fail(`${file} ${args.join(' ')} ended with ${done.status ?? done.error}`);
+  const ended = `${file} ${args.join(' ')} ended with ${done.status ?? done.error}`;
+  if (done.status !== 0) fail(`${ended}. ${remedy}`);
   return done.stdout;
 }
 
