@@ -381,3 +381,103 @@ describe('habits', () => {
     expect(await terminal.run('echo )')).toMatchObject({ executed: false, exitCode: 2 });
   });
 });
+
+interface ByHand {
+  readonly name: string;
+  readonly needs?: string;
+  /** What is run; FILE stands for a file with the line "first line". */
+  readonly command: string;
+  /** What is on the terminal before the keys are typed. */
+  readonly shows: string;
+  readonly keys: string;
+  readonly status: number;
+}
+
+/** What a person does while a run goes on. The program itself has printed `shows`, so it has the terminal by then. */
+const byHand: readonly ByHand[] = [
+  {
+    name: 'Ctrl-C interrupts it',
+    command: `sh -c 'echo be""gun; exec sleep 600'`,
+    shows: 'begun',
+    keys: '\x03',
+    status: 130,
+  },
+  {
+    name: 'Ctrl-Z stops it',
+    command: `sh -c 'echo be""gun; exec sleep 600'`,
+    shows: 'begun',
+    keys: '\x1a',
+    status: 148,
+  },
+  {
+    name: 'a password is typed',
+    command: `sh -c 'stty -echo; printf "Pass""word: "; read p; stty echo; test "$p" = hidden-word'`,
+    shows: 'Password: ',
+    keys: 'hidden-word\r',
+    status: 0,
+  },
+  {
+    name: 'less is quit',
+    needs: 'less',
+    command: 'less FILE',
+    shows: 'first line',
+    keys: 'q',
+    status: 0,
+  },
+  {
+    name: 'vim is quit',
+    needs: 'vim',
+    command: 'vim -u NONE -n FILE',
+    shows: 'first line',
+    keys: '\x1b:cquit 7\r',
+    status: 7,
+  },
+];
+
+describe('a person', () => {
+  for (const start of ['bash', 'sh', 'zsh', 'bash --norc', 'zsh -f', 'mksh'])
+    for (const { name, needs, command, shows, keys, status } of byHand)
+      it.skipIf(!isThere(start.split(' ', 1)[0] ?? '', ...(needs === undefined ? [] : [needs])))(
+        `[TM135] ${name} during a run in ${start}: the run and the next one have their status`,
+        async () => {
+          const terminal = await open(start);
+          const file = join(terminal.folder, 'file');
+          writeFileSync(file, 'first line\n'.repeat(100));
+          expect(await terminal.status('true')).toBe(0);
+          const running = terminal.run(command.replace('FILE', file));
+          await waitFor(terminal.api, terminal.id, { kind: 'text', text: shows });
+          await terminal.type(keys);
+          // mksh itself gives 0 for a job that was stopped.
+          const exitCode = start === 'mksh' && status === 148 ? 0 : status;
+          expect(await running).toMatchObject({ completed: true, exitCode });
+          expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+          expect(await outputText(terminal.api, terminal.id)).not.toContain('hidden-word\r');
+        },
+      );
+
+  it.each(['bash', 'bash --norc', 'fish'])(
+    '[TM135] types two runs at once in %s: each has its own status',
+    async (start) => {
+      if (!isThere(start.split(' ', 1)[0] ?? '')) return;
+      const terminal = await open(start);
+      const both = ['sh -c "exit 3"', 'sh -c "exit 4"'].map((command) => terminal.status(command));
+      expect(await Promise.all(both)).toEqual([3, 4]);
+    },
+  );
+
+  it.skipIf(!isThere('python3')).each(['bash', 'bash --norc', 'zsh -f', 'sh'])(
+    '[TM135] enters and leaves a virtual environment of Python in %s',
+    async (start) => {
+      if (!isThere(start.split(' ', 1)[0] ?? '')) return;
+      const terminal = await open(start);
+      const venv = join(terminal.folder, 'venv');
+      const made = spawnSync('python3', ['-m', 'venv', '--without-pip', '--symlinks', venv]);
+      expect(made.status, made.stderr.toString()).toBe(0);
+      expect(await terminal.status(`. ${venv}/bin/activate`)).toBe(0);
+      expect(await terminal.status(`test "$VIRTUAL_ENV" = ${venv}`)).toBe(0);
+      expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+      expect(await terminal.status('deactivate')).toBe(0);
+      expect(await terminal.status('sh -c "exit 4"')).toBe(4);
+    },
+  );
+});
