@@ -19,11 +19,11 @@ export interface CallerOptions {
   readonly note?: (text: string) => void;
 }
 
-/** Who starts and signals from the command line, unless told otherwise. */
+/** The owner of what the command line starts and signals, unless --owner names another. */
 const CLI_OWNER = 'cli';
-/** An id that the host made: it cannot be a beginning, or another owner's as well. */
+/** An id that the host made: it is never a prefix, and never in use by two owners. */
 const MADE_ID = /^[0-9a-z]{26}$/;
-/** A keeper that is lost again and again, without an answer in between, is a problem to report. */
+/** After this many lost connections without an answer the error is reported. */
 const MOST_TRIES = 3;
 
 /** The state directory where no flag names one. */
@@ -103,12 +103,12 @@ export class Caller {
     }
   }
 
-  /** For looking at processes: where nothing was ever started there is nothing to see, and no keeper is needed. */
+  /** For reading: a home in which nothing was ever started needs no keeper. */
   async hostIfUsed(): Promise<KeeperLink | undefined> {
     return existsSync(join(this.home, 'journals')) ? this.host() : this.running();
   }
 
-  /** Asks something that may be asked twice: when the keeper is lost, the next one answers. */
+  /** Sends a request that may be repeated: when the keeper is lost, the next one gets it. */
   async ask<T>(question: (host: KeeperLink) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -142,7 +142,7 @@ export class Caller {
     return host && found.cut ? host.get(found.owner, { id: found.id }) : found;
   }
 
-  /** A name means the one that runs, although another has had it since. */
+  /** A name means the running process, also when a newer one with that name has exited. */
   private tellNewer(
     processes: readonly ProcessInfo[],
     { id, name, owner, startedAtMs }: ProcessInfo,
@@ -178,7 +178,7 @@ export function isError(
   return thrown instanceof HoldfastError && codes.includes(thrown.code);
 }
 
-/** Fewer characters would let a mistyped or forgotten name stop a process whose id happens to begin so. */
+/** With fewer characters a mistyped name could stop a process whose id begins like it. */
 const PREFIX_MIN = 4;
 
 type Choice = Pick<ProcessInfo, 'id' | 'name' | 'state' | 'owner'>;

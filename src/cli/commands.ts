@@ -37,7 +37,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['help', () => import('./commands/help.ts')],
 ]);
 
-/** What other programs call them. */
+/** Names of these commands in other programs. */
 const otherNames: Readonly<Record<string, string>> = {
   ls: 'ps',
   list: 'ps',
@@ -50,7 +50,7 @@ const otherNames: Readonly<Record<string, string>> = {
   web: 'dashboard',
 };
 
-/** By its name, or an error that names the command that was probably meant. */
+/** Throws an error that names the command that was probably meant. */
 export async function findCommand(name: string): Promise<Command> {
   const load = commands.get(name);
   if (load) return (await load()).command;

@@ -1,4 +1,4 @@
-// One action for each of several processes: all are tried, and what failed is told beside what was done.
+// One action for each of several processes: all are tried, and failures are reported beside the results.
 
 import { toErrorShape } from '../protocol/errors.ts';
 import type { Answer } from './arguments/command.ts';
@@ -9,7 +9,6 @@ export interface Done {
   readonly exitCode?: number;
 }
 
-/** What it is called, for failures, and the action itself. */
 export async function forEach<T>(
   items: readonly T[],
   nameOf: (item: T) => string,
@@ -28,7 +27,7 @@ export async function forEach<T>(
       exitCode ||= each.value.exitCode ?? 0;
     } else {
       results.push({ id: names[index], error: toErrorShape(each.reason) });
-      // The first is told at the end, with what to do.
+      // The first failure is printed at the end, with its remedy.
       if (failures.length > 0)
         lines.push(`${names[index]}  failed: ${toErrorShape(each.reason).message}`);
       failures.push(each.reason);

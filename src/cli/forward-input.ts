@@ -1,4 +1,4 @@
-// Forwarding: this command's stdin becomes the input of the process it shows, up to its end.
+// Forwards stdin of this command to the process, up to its end.
 
 import { errnoOf } from '../base/disk.ts';
 import type { KeeperLink } from '../keeper/link.ts';
@@ -11,7 +11,7 @@ export async function forwardInput(host: KeeperLink, { id, owner }: ProcessInfo)
       await host.write(owner, { id, data: chunk as Buffer<ArrayBuffer> });
     await host.write(owner, { id, eof: true });
   } catch (error) {
-    // It reads no more, or the command is over: not a problem of whoever typed.
+    // The process reads no more, or this command is ending: no failure.
     const over = errnoOf(error) === 'ERR_STREAM_PREMATURE_CLOSE';
     if (!over && !isError(error, 'stdin_closed', 'not_running', 'keeper_lost')) throw error;
   }

@@ -1,18 +1,18 @@
-// Interrupts: Ctrl-C and TERM that this command receives, sent on to the process it shows. The third Ctrl-C lets go of
-// the process instead; Ctrl-\ does so at once.
+// Forwards Ctrl-C and SIGTERM to the process that a command shows. The third Ctrl-C detaches instead; Ctrl-\ detaches
+// at once.
 
 import type { KeeperLink } from '../keeper/link.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import type { Output } from './output/output.ts';
 
 const FORWARDED = ['SIGINT', 'SIGTERM'] as const;
-const LETS_GO_AT = 3;
+const DETACHES_AT = 3;
 /** The key Ctrl-\ of a terminal. */
 const DETACH = 'SIGQUIT';
 
 export class Interrupts {
   private readonly out: Output;
-  private readonly letGo = new AbortController();
+  private readonly detach = new AbortController();
   private readonly early: NodeJS.Signals[] = [];
   private presses = 0;
   private send: ((signal: NodeJS.Signals) => void) | undefined;
@@ -23,20 +23,20 @@ export class Interrupts {
     process.on(DETACH, this.detached);
   }
 
-  /** Aborted when the person has let go of the process. */
+  /** Aborted when the person detaches. */
   get signal(): AbortSignal {
-    return this.letGo.signal;
+    return this.detach.signal;
   }
 
-  /** It was let go of on purpose, not because it would not end. */
+  /** Detached by Ctrl-\, not by the third Ctrl-C. */
   get detachedByKey(): boolean {
-    return this.letGo.signal.reason === DETACH;
+    return this.detach.signal.reason === DETACH;
   }
 
-  /** From here on, and what came before there was anyone to send it to. */
+  /** Sends the signals that have arrived already, and all later ones. */
   sendTo(host: KeeperLink, { id, owner }: ProcessInfo, by: string): void {
     this.send = (signal) => {
-      // It may have ended in the same moment; then there is nobody left to tell.
+      // The process may have just exited.
       host.signal(owner, { id, signal, by }).catch(() => undefined);
     };
     for (const signal of this.early.splice(0)) this.send(signal);
@@ -49,7 +49,7 @@ export class Interrupts {
 
   private readonly detached = (): void => {
     void this.out.breakLine();
-    this.letGo.abort(DETACH);
+    this.detach.abort(DETACH);
   };
 
   private readonly received = (signal: NodeJS.Signals): void => {
@@ -57,11 +57,11 @@ export class Interrupts {
       this.presses += 1;
       void this.out.breakLine();
     }
-    if (this.presses >= LETS_GO_AT) {
-      this.letGo.abort();
+    if (this.presses >= DETACHES_AT) {
+      this.detach.abort();
       return;
     }
-    if (this.presses === LETS_GO_AT - 1)
+    if (this.presses === DETACHES_AT - 1)
       void this.out.note('press Ctrl-C again to detach and leave it running.');
     if (this.send) this.send(signal);
     else this.early.push(signal);

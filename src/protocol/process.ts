@@ -10,6 +10,8 @@ export interface TerminalFacts {
   /** The kind of shell that marks its commands; absent if none does. */
   readonly marks?: string;
   readonly idleTimeoutMs?: number;
+  /** The keeper answers what its programs ask, as far as that needs no screen. */
+  readonly queries?: 'keeper';
 }
 
 /** How a process ended. None of these is ever reported as exit code 0. */

@@ -1,6 +1,7 @@
 // A terminal as whoever drives it sees it: what is typed into it, what its screen shows, what can be waited for. The
 // process and its journal are the host's; the screen is a view that is opened when somebody looks.
 
+import { answersOfScreen } from '../base/bytes/terminal-queries.ts';
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import { systemClock, type Clock } from '../base/clock.ts';
 import { pause } from '../protocol/cancellation.ts';
@@ -229,7 +230,11 @@ export class TerminalSession {
 
   private async answer(data: Buffer): Promise<void> {
     try {
-      await this.write({ data });
+      // Answers that need no screen are the keeper's, where it gives them: they come at once, and while nobody looks.
+      const { terminal } = await this.info();
+      const text = data.toString('latin1');
+      const left = terminal?.queries === 'keeper' ? answersOfScreen(text) : text;
+      if (left !== '') await this.write({ data: Buffer.from(left, 'latin1') });
     } catch (error) {
       // It has ended, and nobody waits for the answer.
       if (!(error instanceof HoldfastError)) throw error;

@@ -45,7 +45,7 @@ async function openTerminal(): Promise<Terminal> {
   return { far, id, folder };
 }
 
-async function sitAt(terminal: Terminal, ...options: string[]): Promise<Scene> {
+async function attachTo(terminal: Terminal, ...options: string[]): Promise<Scene> {
   const { id, folder } = terminal;
   const near = await inProcess();
   const seat = await startProcess(near, {
@@ -56,8 +56,8 @@ async function sitAt(terminal: Terminal, ...options: string[]): Promise<Scene> {
   return { ...terminal, near, seat };
 }
 
-async function sitDown(...options: string[]): Promise<Scene> {
-  const scene = await sitAt(await openTerminal(), ...options);
+async function runAttached(...options: string[]): Promise<Scene> {
+  const scene = await attachTo(await openTerminal(), ...options);
   await waitFor(scene.near, scene.seat, { kind: 'text', text: 'before' });
   return scene;
 }
@@ -67,7 +67,7 @@ const press = (scene: Scene, keys: string): Promise<unknown> =>
 
 describe('attach', () => {
   it('[TM38] shows the screen, types, resizes, and leaves it running', async () => {
-    const scene = await sitDown();
+    const scene = await runAttached();
     const { far, id, near, seat } = scene;
     await press(scene, 'stty size; echo pers""on\r');
     await waitFor(near, seat, { kind: 'text', text: 'person' });
@@ -86,7 +86,7 @@ describe('attach', () => {
   });
 
   it('[TM38] read-only types and resizes nothing, and the end of the terminal ends it', async () => {
-    const scene = await sitDown('--read-only');
+    const scene = await runAttached('--read-only');
     const { far, id, near, seat } = scene;
     await press(scene, 'echo no""body\r');
     await far.run(OWNER, { id, command: 'echo ag""ent' });
@@ -103,7 +103,7 @@ describe('attach', () => {
     const page = "printf '\\e[?1049h\\e[?1002h%s page' the; read -r";
     await far.write(OWNER, { id, data: Buffer.from(`${page}\r`) });
     await waitFor(far, id, { kind: 'text', text: 'the page' });
-    const scene = await sitAt(terminal);
+    const scene = await attachTo(terminal);
     const { near, seat } = scene;
     await waitFor(near, seat, { kind: 'text', text: 'the page' });
     await press(scene, '\x1d');
@@ -114,13 +114,13 @@ describe('attach', () => {
   });
 
   it('[TM131] a second person is told how to take over; the first is told that it was', async () => {
-    const first = await sitDown();
+    const first = await runAttached();
     const { far, id } = first;
     expect(await outputText(first.near, first.seat)).toContain(`Ctrl-] detaches from ${id}`);
-    const refused = await sitAt(first);
+    const refused = await attachTo(first);
     await waitFor(refused.near, refused.seat, { kind: 'closed' });
     expect(await outputText(refused.near, refused.seat)).toContain('attach --steal');
-    const second = await sitAt(first, '--steal');
+    const second = await attachTo(first, '--steal');
     await waitFor(second.near, second.seat, { kind: 'text', text: 'before' });
     // It may have noticed already, and be gone.
     await Promise.allSettled([press(first, 'echo of the fir""st\r')]);

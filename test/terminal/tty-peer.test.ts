@@ -4,7 +4,11 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serverAttends } from '../../src/cli/tty/server-attention.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { serverAnswers } from '../../src/cli/tty/server-answers.ts';
+import { connectKeeper } from '../../src/keeper/connect.ts';
+import { Screens } from '../../src/screen/view/screens.ts';
+import { openSession } from '../../src/terminals/terminal-session.ts';
 import { Place } from '../support/command-line.ts';
 import { stopKeeper } from '../support/hosts.ts';
 import { main, shim, startTty, type Told } from '../support/tty-commands.ts';
@@ -223,16 +227,67 @@ describe('agent-tty', () => {
       await server.until('stdout', '\n');
       const made = await place.run('tty', 'create', '--shell', '/bin/bash');
       const id = made.stdout.trim();
-      const ask = `stty raw -echo; printf '\\033[c'; dd bs=1 count=3 2>/dev/null | od -An -c; stty sane`;
-      expect((await place.run('tty', 'run', id, ask)).stdout).toContain('?');
+      const ask = `stty raw -echo; printf '\\033[6n'; dd bs=1 count=6 2>/dev/null | od -An -c; stty sane`;
+      expect((await place.run('tty', 'run', id, ask)).stdout).toContain('R');
       server.child.kill('SIGKILL');
       await server.ended;
       expect(existsSync(join(place.home, 'server.sock'))).toBe(true);
       await place.run('tty', 'type', id, 'echo here\r');
       expect((await place.run('tty', 'wait', id, '--text', 'here')).code).toBe(0);
-      expect(await serverAttends(place.home, { id, owner: 'cli' })).toBe(false);
+      expect(await serverAnswers(place.home, { id, owner: 'cli' })).toBe(false);
     } finally {
       await place.close();
+    }
+  });
+
+  it('[TM136] has programs answered by the keeper while nobody looks, and once while somebody does', async () => {
+    const id = await create(
+      '--',
+      process.execPath,
+      '-e',
+      `process.stdin.setRawMode(true);
+      const ask = (query, isLast) => new Promise((resolve) => {
+        let got = '';
+        const take = (data) => {
+          got += data;
+          if (!isLast(got)) return;
+          process.stdin.off('data', take);
+          resolve(console.log('REPLY ' + JSON.stringify(got)));
+        };
+        process.stdin.on('data', take);
+        process.stdout.write(query);
+      });
+      (async () => {
+        await ask('\\x1b]11;?\\x07\\x1b[c', (got) => got.endsWith('c'));
+        console.log('press a key');
+        await new Promise((resolve) => process.stdin.once('data', resolve));
+        await ask('\\x1b[5n\\x1b[6n', (got) => got.endsWith('R'));
+      })();`,
+    );
+    const link = await connectKeeper({ home, env: {}, startIfMissing: false });
+    const screens = new Screens({ clock: systemClock });
+    const options = { host: link, screens: () => Promise.resolve(screens), answers: true };
+    const session = await openSession('cli', id, options);
+    const printed = async (pattern: string): Promise<void> => {
+      const waits = [{ id, for: [{ kind: 'pattern' as const, pattern }] }];
+      expect((await link.wait('cli', { waits })).met).toMatchObject([{ met: true }]);
+    };
+    try {
+      await printed('press a key');
+      const over = session.answerQueries();
+      await session.snapshot();
+      await link.write('cli', { id, data: Buffer.from('x') });
+      await printed('R"');
+      await session.close();
+      await over;
+      const { text } = await link.text('cli', { id });
+      expect([...text.matchAll(/REPLY (.*)/g)].map(([, reply]) => reply?.trimEnd())).toEqual([
+        String.raw`"\u001b]11;rgb:1e1e/1e1e/1e1e\u0007\u001b[?1;2c"`,
+        expect.stringMatching(/^"\\u001b\[0n\\u001b\[\d+;\d+R"$/),
+      ]);
+    } finally {
+      await screens.close();
+      await link.close();
     }
   });
 
@@ -247,7 +302,6 @@ describe('agent-tty', () => {
 });
 
 async function connectable(folder: string): Promise<boolean> {
-  const { connectKeeper } = await import('../../src/keeper/connect.ts');
   const link = await connectKeeper({ home: folder, env: {}, startIfMissing: false }).catch(
     () => undefined,
   );

@@ -1,4 +1,4 @@
-// The name that was probably meant by a mistyped one.
+// Finds the name that was probably meant by a mistyped one.
 
 /** Undefined when none is near: at most one letter in three may be wrong, missing, too many or swapped. */
 export function nearest(text: string, names: readonly string[]): string | undefined {

@@ -58,7 +58,7 @@ export interface RunPlan {
   readonly spec: StartSpec;
   readonly background: boolean;
   readonly interactive: boolean;
-  /** This command's stdin becomes its input. */
+  /** Forward stdin of this command. */
   readonly stdin: boolean;
   readonly keep: boolean;
   readonly colours: boolean;
@@ -83,7 +83,7 @@ export function runPlanOf({ words, caller, out }: Call): RunPlan {
   const spec: StartSpec = {
     ...whatToRun(words, caller.cwd),
     cwd: resolve(caller.cwd, words.text('cwd') ?? '.'),
-    // The keeper's own environment is that of whoever started it first.
+    // Not the keeper's environment: that is the environment of the command that started the keeper.
     environment: { inherit: 'none' },
     env: { ...inheritedEnvironment(caller.env, pty), ...variablesOf(words) },
     streams: pty ? 'pty' : words.flag('merged') ? 'merged' : 'separate',
@@ -104,7 +104,7 @@ export function runPlanOf({ words, caller, out }: Call): RunPlan {
   };
 }
 
-/** One word is a command for the shell; several are a program and its arguments, as behind "--". */
+/** One word is a shell command; several, or any after "--", are a program and its arguments. */
 function whatToRun(words: Words, cwd: string): Pick<StartSpec, 'argv' | 'command'> {
   const { plain, behindDashes } = words;
   const [first, ...rest] = plain;

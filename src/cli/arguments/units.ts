@@ -12,7 +12,7 @@ export function parseDuration(text: string, bare: DurationUnit = 's'): number | 
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
 
-/** A moment as people name it: so long ago ("10m"), or a date with or without a time. Undefined when it is neither. */
+/** A time as people write it: a duration before now ("10m"), or a date with or without a time. Undefined when it is neither. */
 export function parseMoment(text: string, nowMs: number): number | undefined {
   const ago = parseDuration(text);
   if (ago !== undefined) return nowMs - ago;

@@ -2,7 +2,7 @@
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Command } from '../arguments/command.ts';
-import { sitAt } from '../seat.ts';
+import { attachTo } from '../attachment.ts';
 
 export const command: Command = {
   name: 'attach',
@@ -39,7 +39,7 @@ export const command: Command = {
           'not_a_terminal',
           `Process ${target.id} is not a terminal: it was started with pipes.`,
         );
-      const how = await sitAt(caller, target, options);
+      const how = await attachTo(caller, target, options);
       return { result: { id: target.id, ...how }, lines: [how.words] };
     };
   },

@@ -42,7 +42,7 @@ export const command: Command = {
       throw words.wrong('--json needs a FILE: stdout cannot carry both');
     return async (): Promise<Answer> => {
       const source = await locate(caller, text);
-      // Only now: a wrong id leaves no empty file behind.
+      // Opened after the id is found: a wrong id creates no empty file.
       const target =
         file === undefined ? undefined : openTarget(resolve(caller.cwd, file), overwrite);
       const bytes =
@@ -76,7 +76,7 @@ interface ExportSource {
 
 async function locate(caller: Caller, text: string): Promise<ExportSource> {
   const keeper = await caller.running().catch((error: unknown) => {
-    // None of these keeps anybody from reading the files.
+    // With these errors the files can still be read.
     if (isError(error, 'home_unsafe', 'unsupported', 'keeper_too_old', 'keeper_lost'))
       return undefined;
     throw error;
@@ -116,7 +116,7 @@ interface ExportSinkOptions {
   readonly stream: string | undefined;
 }
 
-/** Takes the events of a process, lets the bytes through, and counts. */
+/** Writes the output bytes of events, and counts them and the missing ones. */
 class ExportSink {
   exported = 0;
   missedBytes = 0;
@@ -128,7 +128,7 @@ class ExportSink {
   }
 
   async event(event: ProcessEvent): Promise<void> {
-    if (event.kind === 'gap') await this.lacks(event.body.bytes, event.body.reason);
+    if (event.kind === 'gap') await this.reportMissing(event.body.bytes, event.body.reason);
     if (event.kind !== 'output') return;
     const { stream, bytes } = this.options;
     if (stream !== undefined && event.stream !== stream) return;
@@ -138,10 +138,10 @@ class ExportSink {
 
   missed(missed: Missed): Promise<void> {
     this.damaged ||= missed.reason === 'damage';
-    return this.lacks(missed.bytes, missedReason(missed));
+    return this.reportMissing(missed.bytes, missedReason(missed));
   }
 
-  private async lacks(bytes: number, reason: string): Promise<void> {
+  private async reportMissing(bytes: number, reason: string): Promise<void> {
     this.missedBytes += bytes;
     const { out } = this.options;
     if (!out.json) await out.note(`after ${this.exported} bytes: ${gapWords(bytes, reason)}`);

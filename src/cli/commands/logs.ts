@@ -73,7 +73,7 @@ async function textOf(caller: Caller, process: ProcessInfo, wanted: Wanted): Pro
     return caller.ask((host) => host.text(owner, { id }));
   const newest = new Newest();
   await readLog({ caller, process, wanted, target: newest });
-  return { ...newest.told(), process };
+  return { ...newest.content(), process };
 }
 
 interface Following {
@@ -84,7 +84,7 @@ interface Following {
   readonly colours: boolean;
 }
 
-/** To its end; an end that nobody knows is told, as `run` does. */
+/** Follows to the end. An unknown end (the keeper died) is reported, as `run` does. */
 async function followLog({ caller, process, wanted, out, colours }: Following): Promise<Answer> {
   const { id, owner } = process;
   if (colours || process.streams === 'pty') out.passColours();
@@ -93,7 +93,7 @@ async function followLog({ caller, process, wanted, out, colours }: Following): 
   const now = await caller
     .ask((host) => host.get(owner, { id }))
     .catch((error: unknown) => {
-      // Forgotten in the same moment: then all that can be told has been.
+      // Deleted at the same moment: all its output has been printed.
       if (!isError(error, 'not_found')) throw error;
     });
   await lines?.end(now?.outcome);

@@ -12,7 +12,7 @@ import { MARKER_NAME } from '../../host/start/environment.ts';
 import { mcpClients } from '../mcp-config.ts';
 import type { Words } from '../arguments/words.ts';
 
-/** Owns what is started when no chat is named. */
+/** The owner of processes when no chat is named. */
 const DEFAULT_OWNER = 'mcp';
 
 export const command: Command = {
@@ -98,7 +98,7 @@ function printConfig(client: string, words: Words): Answer {
   };
 }
 
-/** What was said beside --print-config is meant for the server. */
+/** Options beside --print-config are for the server. */
 function kept(words: Words): string[] {
   const named = [
     'chat',
@@ -156,7 +156,7 @@ async function serve(
         tellAll: era === 'modern',
         directory,
         environment: { inherit: 'none' },
-        // The client's, which may be another than that of whoever started the keeper.
+        // The client's environment, not that of the keeper.
         env: inheritedEnvironment(caller.env),
         by: owner,
         ...(chat !== undefined && { browserSession: chat }),
@@ -169,7 +169,7 @@ async function serve(
       }),
     { onerror: report },
   );
-  await over();
+  await waitForEnd();
   await handle.close();
   await (await connected?.catch(() => undefined))?.close();
   await place.forget();
@@ -198,7 +198,7 @@ function local(owner: string, { home, env }: Caller): Place {
   };
 }
 
-/** Nothing of it is left when it ends. */
+/** Its folder is removed at the end. */
 function embedded(owner: string, { env, cwd }: Caller): Place {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-mcp-'));
   return {
@@ -210,7 +210,7 @@ function embedded(owner: string, { env, cwd }: Caller): Place {
   };
 }
 
-function over(): Promise<void> {
+function waitForEnd(): Promise<void> {
   return new Promise((resolve) => {
     process.stdin.once('end', resolve).once('close', resolve);
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)

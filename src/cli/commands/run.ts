@@ -18,7 +18,7 @@ import {
   STILL_RUNNING_EXIT,
 } from '../output/outcome.ts';
 import { runOptions, runPlanOf, type RunPlan } from '../arguments/run-plan.ts';
-import { sitAt } from '../seat.ts';
+import { attachTo } from '../attachment.ts';
 import { formatDuration } from '../arguments/units.ts';
 
 export const command: Command = {
@@ -43,7 +43,7 @@ export const command: Command = {
   },
   read(call) {
     const plan = runPlanOf(call);
-    return () => (plan.interactive ? sitDown(call, plan) : start(call, plan));
+    return () => (plan.interactive ? runAttached(call, plan) : start(call, plan));
   },
 };
 
@@ -53,7 +53,7 @@ async function start(call: Call, plan: RunPlan): Promise<Answer> {
   try {
     const host = await caller.host();
     const { process, attached } = await host.start(caller.name, plan.spec);
-    await tellStart(call, host, { process, attached });
+    await reportStart(call, host, { process, attached });
     if (plan.background) return { result: { process, attached }, lines: [process.id] };
     interrupts.sendTo(host, process, caller.name);
     if (plan.stdin) void forwardInput(host, process);
@@ -61,13 +61,13 @@ async function start(call: Call, plan: RunPlan): Promise<Answer> {
     return await how(call, process, { ...plan, interrupts });
   } finally {
     interrupts.close();
-    // An input that is still open would keep this command alive.
+    // An open stdin would keep this command alive.
     if (plan.stdin) process.stdin.destroy();
   }
 }
 
-/** What may surprise later: an older start under the same key, and who else has the name. */
-async function tellStart(
+/** Reports an earlier start under the same key, and other running processes with the name. */
+async function reportStart(
   { caller, out }: Call,
   host: KeeperLink,
   { process, attached }: { readonly process: ProcessInfo; readonly attached: boolean },
@@ -86,12 +86,12 @@ async function tellStart(
     );
 }
 
-/** At a terminal of its own: as `run --pty` and `attach`. */
-async function sitDown({ caller, out }: Call, { spec }: RunPlan): Promise<Answer> {
+/** `run -it`: starts the program in a terminal and attaches to it. */
+async function runAttached({ caller, out }: Call, { spec }: RunPlan): Promise<Answer> {
   const host = await caller.host();
   const { process } = await host.start(caller.name, spec);
   const { id, owner } = process;
-  const { detached } = await sitAt(caller, process);
+  const { detached } = await attachTo(caller, process);
   const { outcome } = await caller.ask((link) => link.get(owner, { id }));
   if (detached || !outcome) {
     await out.note(leftRunning(process));
@@ -112,12 +112,12 @@ type Showing = RunPlan & { readonly interrupts: Interrupts };
 async function show(call: Call, process: ProcessInfo, plan: Showing): Promise<Answer> {
   const { caller, out } = call;
   const { timeoutMs, interrupts, colours } = plan;
-  out.ifNobodyReads = (pipeClosed) => leaveUnread(call, process, pipeClosed && !plan.keep);
+  out.onReaderGone = (pipeClosed) => leaveUnread(call, process, pipeClosed && !plan.keep);
   if (colours) out.passColours();
   const keys = 'Ctrl-C interrupts, Ctrl-\\ detaches';
-  const seat =
+  const attach =
     process.streams === 'pty' ? `, "holdfast attach ${process.id.slice(0, 8)}" types` : '';
-  const watch = showElapsed(out, process, keys + seat);
+  const watch = showElapsed(out, process, keys + attach);
   try {
     const { outcome } = await follow(caller, process, {
       until: 'exit',
@@ -133,8 +133,8 @@ async function show(call: Call, process: ProcessInfo, plan: Showing): Promise<An
     }
     watch.stop();
     if (out.unread) return { result: undefined };
-    await tellEnd(out, outcome, watch.elapsed());
-    await tellIfOpen({ caller, out }, process);
+    await reportEnd(out, outcome, watch.elapsed());
+    await reportIfOpen({ caller, out }, process);
     return { result: undefined, exitCode: exitCodeOf(outcome) };
   } catch (error) {
     if (!isError(error, 'aborted')) throw error;
@@ -145,7 +145,7 @@ async function show(call: Call, process: ProcessInfo, plan: Showing): Promise<An
   }
 }
 
-/** As a pipe would do to a program that writes into it; a closed terminal ends nobody. */
+/** A closed pipe sends SIGTERM to the process, like SIGPIPE to a program; a closed terminal does not. */
 async function leaveUnread(
   { caller, out }: Call,
   process: ProcessInfo,
@@ -160,19 +160,19 @@ async function leaveUnread(
   );
 }
 
-/** What the exit code alone does not say; a person is also told the rest, and how long it took. */
-async function tellEnd(out: Output, outcome: Outcome, elapsed: string): Promise<void> {
+/** Prints what the exit code does not say; on a terminal also the outcome and the elapsed time. */
+async function reportEnd(out: Output, outcome: Outcome, elapsed: string): Promise<void> {
   const good = outcome.kind === 'exit' && outcome.code === 0;
   const note = endNote(outcome) ?? (out.watched ? `${outcomeWords(outcome)}.` : undefined);
   if (note === undefined) return;
-  const told = out.watched ? `${note.replace(/\.$/, '')} (${elapsed}).` : note;
-  await out.note(told, { style: good ? 'dim' : 'red' });
+  const text = out.watched ? `${note.replace(/\.$/, '')} (${elapsed}).` : note;
+  await out.note(text, { style: good ? 'dim' : 'red' });
 }
 
-/** `closed` follows the exit at once unless somebody else holds the output open. */
+/** `closed` follows the exit at once, unless a descendant holds the output open. */
 const CLOSES_WITHIN_MS = 100;
 
-async function tellIfOpen(
+async function reportIfOpen(
   { caller, out }: Pick<Call, 'caller' | 'out'>,
   { id, owner }: ProcessInfo,
 ): Promise<void> {
@@ -186,7 +186,7 @@ async function tellIfOpen(
   );
 }
 
-/** Waits, and answers with everything at once. */
+/** With --json: waits, then returns everything at once. */
 async function report(
   { caller }: Call,
   process: ProcessInfo,

@@ -63,7 +63,7 @@ export const command: Command = {
   },
 };
 
-/** As grep does: a colon behind the number of a hit, a dash behind that of a line around it. */
+/** As grep does: a colon after the number of a match, a dash after that of a line of context. */
 function hitLines(hit: SearchHit, separate: boolean): StyledLine[] {
   const { lineNumber, offset, before, after } = hit;
   const lead = lineNumber === undefined ? `@${offset}:` : `${lineNumber}:`;

@@ -70,7 +70,7 @@ export const command: Command = {
   read({ words, caller, out }) {
     words.expect();
     const read = (given: Words): ServerOptions => optionsOf(given, caller, out);
-    // What is said now counts for more than what was: it stands behind.
+    // Options given now come last: they override those of the crashed server.
     const now = [...againOf(words, caller), ...portOf(words)];
     const options: ServerOptions = {
       ...read(words),
@@ -83,10 +83,10 @@ export const command: Command = {
     return async () => {
       const { startServer } = await import('../../server/server.ts');
       const { goAhead } = await import('../../system/priority.ts');
-      const told = new AbortController();
-      // Until it serves, TERM ends it where nothing is left half done; a second one ends it at once.
-      process.once('SIGTERM', () => told.abort());
-      const starting = startServer({ ...options, signal: told.signal });
+      const terminated = new AbortController();
+      // Until the server is ready, SIGTERM ends it at the next safe point; a second one ends it at once.
+      process.once('SIGTERM', () => terminated.abort());
+      const starting = startServer({ ...options, signal: terminated.signal });
       const server = await starting.catch(async (error: unknown) => {
         if (!anyWillDo || !isError(error, 'from_inside')) throw error;
         return undefined;
@@ -111,7 +111,7 @@ export const command: Command = {
           selfCommand(caller.env),
         ))
           await out.line(line);
-      const signal = told.signal.aborted ? 'SIGTERM' : await waitForEnd();
+      const signal = terminated.signal.aborted ? 'SIGTERM' : await waitForEnd();
       await server.close();
       if (signal === 'SIGTERM' && !out.json)
         await out.note(
@@ -148,7 +148,7 @@ function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
     ...(port !== undefined && { port }),
     ...(address !== undefined && { address }),
     ...(socket !== undefined && { socket }),
-    // The keeper would take it from its own directory.
+    // A relative path would count from the keeper's directory.
     ...(directory !== undefined && { defaultDirectory: resolve(caller.cwd, directory) }),
     ...(hook !== undefined && {
       webhook: { url: hook, insecure: words.flag('completion-webhook-insecure') },
@@ -162,7 +162,7 @@ function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
   };
 }
 
-/** What was given, for a server that takes this one's place, from whatever directory. */
+/** The options for a server that replaces this one, independent of the directory. */
 function againOf(words: Words, { cwd }: Caller): string[] {
   const path = (text: string): string => resolve(cwd, text);
   return words.again(['port', 'home', 'json', 'owner', 'resume'], {
@@ -190,7 +190,7 @@ function greeting(
   cli: string,
 ): string[] {
   const elsewhere = home === join(homedir(), '.holdfast') ? '' : ` --home ${shellWord(home)}`;
-  // As a header from stdin: what stands in the arguments of curl can be read by every local user.
+  // The header comes from stdin: every local user can read the arguments of curl.
   const auth = `sed 's/^/Authorization: Bearer /' ${shellWord(tokenFile)} | `;
   const curl = `${openToAll ? '' : auth}curl -s${openToAll ? '' : ' -H @-'} ${shellWord(url)}`;
   return [

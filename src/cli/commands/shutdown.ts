@@ -27,22 +27,22 @@ export const command: Command = {
   },
 };
 
-/** Each process gets TERM, then the grace (the keeper's own unless one is given), then KILL; then the keeper leaves. */
+/** Each process gets SIGTERM, a grace period and SIGKILL; then the keeper exits. */
 async function shutdown(caller: Caller, graceMs?: number): Promise<Answer> {
   const { home } = caller;
   await refuseInside(caller);
   const server = await endAnyServer(home);
-  const told = server === undefined ? [] : [`The server (pid ${server.pid}) is gone.`];
+  const serverLines = server === undefined ? [] : [`The server (pid ${server.pid}) is gone.`];
   const keeper = await endKeeper(caller, graceMs);
   const about = { home, ...(server && { server: server.pid }) };
   if (!keeper) {
-    const lines = [...told, `No keeper is running for ${home}.`];
+    const lines = [...serverLines, `No keeper is running for ${home}.`];
     return { result: { stopped: false, ...about }, lines };
   }
   const { pid, report } = keeper;
   return {
     result: { stopped: true, ...about, pid, ...report },
-    lines: [...told, ...lines(pid, report)],
+    lines: [...serverLines, ...lines(pid, report)],
     exitCode: report && report.survivors.length + report.problems.length === 0 ? 0 : 1,
   };
 }

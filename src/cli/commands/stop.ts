@@ -78,7 +78,7 @@ async function end(
 
 /** Whatever is still alive. */
 async function unsettled(caller: Caller): Promise<ProcessInfo[]> {
-  // A keeper that was killed has left processes that only the next one finds.
+  // Processes of a killed keeper are found only by the next one, so it is started.
   const host = await caller.hostIfUsed();
   const processes = host ? await listAll((page) => host.list(caller.sees, page)) : [];
   return processes.filter(({ settled }) => !settled);
@@ -86,7 +86,7 @@ async function unsettled(caller: Caller): Promise<ProcessInfo[]> {
 
 function outcomeWithTime(outcome: Outcome | undefined, durationMs: number): string {
   if (!outcome) return 'still running';
-  // When a lost process ended nobody knows either.
+  // The time of a lost process's end is unknown, too.
   if (outcome.kind === 'lost') return outcomeWords(outcome);
   return `${outcomeWords(outcome)} after ${formatDuration(durationMs)}`;
 }

@@ -1,4 +1,4 @@
-// Whether the running keeper is of an older build than this command: builds of one version look alike otherwise.
+// Tells whether the running keeper is of an older build than this command; both may have the same version.
 
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ function installedAtMs(): number {
   return statSync(fileURLToPath(import.meta.url)).ctimeMs;
 }
 
-/** What a person should know about a keeper that has been running for so long; undefined when it is of this build. */
+/** A message when a keeper with this uptime is of an older build; undefined when it is of this one. */
 export function olderBuild(uptimeMs: number): string | undefined {
   if (Date.now() - uptimeMs >= installedAtMs()) return undefined;
   return 'an older build than this command; to replace it, run "holdfast shutdown" (this ends its processes)';

@@ -1,4 +1,4 @@
-// The keeper as the command line ends it: by asking it, or by a signal when it takes no connections or does not answer.
+// Ends the keeper: by a request, or by a signal when it takes no connections or does not answer.
 
 import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -7,22 +7,22 @@ import type { CloseReport } from '../../protocol/host-api.ts';
 import type { KeeperNote } from '../../keeper/home-lock.ts';
 import type { KeeperLink } from '../../keeper/link.ts';
 import { isError, type Caller } from '../caller.ts';
-import { endsWithin, tellHolder } from './process.ts';
+import { endsWithin, signalHolder } from './process.ts';
 
 export interface EndedKeeper {
   readonly pid: number;
-  /** Undefined when it left without its last words. */
+  /** Undefined when it exited without a report. */
   readonly report: CloseReport | undefined;
 }
 
-/** The keeper's grace and its KILL, and a little for a busy machine. */
+/** The keeper's grace period, its SIGKILL, and a margin for a busy machine. */
 const LEAVE_MS = 13_000;
 /** A keeper that takes connections does so within this. */
 const REACH_MS = 3000;
-/** It has let go of everything by then. */
+/** How long a keeper that has reported may take to exit. */
 const EXIT_MS = 5000;
 
-/** Undefined when there is none. One that is just being started is waited for; none is started meanwhile. */
+/** Undefined when there is none. Waits for one that is just starting, and keeps others from starting meanwhile. */
 export async function endKeeper(
   caller: Caller,
   graceMs: number | undefined,
@@ -43,19 +43,18 @@ async function endPresent(
     if (!host) return undefined;
     const report = await host.stop(graceMs);
     const { pid } = host.keeper;
-    // What is told is that it is gone.
     if (!(await endsWithin(pid, EXIT_MS))) throw stillThere(pid);
     return { pid, report };
   } catch (error) {
-    // It left while it was asked, with or without a word.
+    // It exited during the request, or did not answer.
     if (!isError(error, 'not_answering', 'keeper_lost')) throw error;
     return endByForce(caller.home, graceMs);
   }
 }
 
 /**
- * Whoever wants it to end need not be patient: TERM has the same effect as asking. Only a grace that was chosen has to be
- * asked for.
+ * Waits a short time only, because SIGTERM has the same effect as a request. A grace period that was given needs the
+ * request.
  */
 async function reached(
   caller: Caller,
@@ -87,7 +86,7 @@ async function tooLate(signal: AbortSignal): Promise<never> {
   throw new HoldfastError('not_answering', `No answer within ${REACH_MS} ms.`);
 }
 
-/** TERM is all that a keeper needs to end everything. A stopped one is continued, or it would sit on the TERM. */
+/** SIGTERM makes a keeper end everything. A stopped keeper needs SIGCONT to get it. */
 async function endByForce(
   home: string,
   graceMs: number | undefined,
@@ -103,8 +102,8 @@ async function endByForce(
       `The keeper of ${home} has not identified itself yet.`,
     );
   const now = (): ReturnType<typeof lockHolder> => lockHolder(lock);
-  if (holder) tellHolder(holder, `The keeper of ${home}`, now, 'SIGTERM', 'SIGCONT');
-  // Without a holder it has given up the home already, and is about to leave.
+  if (holder) signalHolder(holder, `The keeper of ${home}`, now, 'SIGTERM', 'SIGCONT');
+  // Without a holder the keeper has released the home and is about to exit.
   const leaving = holder ?? readNote<KeeperNote>(lock);
   if (!leaving) return undefined;
   const { pid } = leaving;

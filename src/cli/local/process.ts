@@ -1,4 +1,4 @@
-// A server or keeper of this machine that is not our child: whether it is the one that was meant, and its end.
+// Signals a server or keeper that is not our child, and waits for its end.
 
 import { readdirSync } from 'node:fs';
 import { errnoOf } from '../../base/disk.ts';
@@ -9,10 +9,10 @@ import type { LockNote } from '../../keeper/home-lock.ts';
 const LOOK_MS = 20;
 
 /**
- * Sends signals to whoever has a lock, unless it has ended since that was looked up. In another container the number means
- * somebody else: that is refused.
+ * Signals the holder of a lock, unless it has ended meanwhile. A holder in another container is refused: its pid means
+ * another process here.
  */
-export function tellHolder(
+export function signalHolder(
   { pid, startTicks }: LockNote,
   who: string,
   holder: () => LockNote | 'unknown' | undefined,
@@ -33,7 +33,7 @@ export function tellHolder(
   }
 }
 
-/** Its end is not told to us: it is looked for. False when it is still there after so long. */
+/** Polls, because the process is not our child. False when it is still there after `ms`. */
 export async function endsWithin(pid: number, ms: number): Promise<boolean> {
   const until = performance.now() + ms;
   while (isThere(pid)) {
@@ -50,11 +50,11 @@ function isThere(pid: number): boolean {
     if (errnoOf(error) === 'ESRCH') return false;
     throw error;
   }
-  // Whoever started it may be waiting for us before he takes note of its end.
+  // Its parent may reap it only after this command has ended.
   return readEntry(pid)?.state !== 'Z' || hasThreads(pid);
 }
 
-/** Of a killed process the first thread may be dead before the others: until then its locks and ports are taken. */
+/** The first thread of a killed process may die before the others, which still hold its locks and ports. */
 function hasThreads(pid: number): boolean {
   try {
     return readdirSync(`/proc/${pid}/task`).length > 1;

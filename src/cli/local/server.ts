@@ -1,4 +1,4 @@
-// The local server as the command line finds, ends and starts it.
+// Finds, ends and starts the local server.
 
 import { closeSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,11 +7,11 @@ import { startServerProcess, type StartedServer } from '../../client/server-proc
 import type { LockNote } from '../../keeper/home-lock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { LastServer, ServerNote } from '../../server/server-lock.ts';
-import { endsWithin, tellHolder } from './process.ts';
+import { endsWithin, signalHolder } from './process.ts';
 
-/** A server that was told to end has done so by then. It holds nothing that must survive it: then it is killed. */
+/** After this a server that got SIGTERM is killed: it holds nothing that must survive. */
 const LEAVE_MS = 3000;
-/** One that is just starting the keeper finishes that first, or nobody would know of that keeper. */
+/** A server that is just starting a keeper finishes that first. */
 const START_MS = 5000;
 
 /** The server of a home, where it answers and who it is; undefined when none runs. */
@@ -46,24 +46,24 @@ async function end<Note extends LockNote>(
   const server = find(home);
   if (!server) return undefined;
   const { pid } = server;
-  const tell = (...signals: NodeJS.Signals[]): void =>
-    tellHolder(server, `The server of ${home}`, () => find(home), ...signals);
-  // A stopped one would sit on the TERM.
-  tell('SIGTERM', 'SIGCONT');
+  const send = (...signals: NodeJS.Signals[]): void =>
+    signalHolder(server, `The server of ${home}`, () => find(home), ...signals);
+  // A stopped server needs SIGCONT to get the SIGTERM.
+  send('SIGTERM', 'SIGCONT');
   if (await endsWithin(pid, withinMs)) return server;
-  tell('SIGKILL');
+  send('SIGKILL');
   if (await endsWithin(pid, LEAVE_MS)) return server;
   const problem = `The server (pid ${pid}) was killed and is still there: ${whyStill(pid) ?? 'the kernel does not let it go'}.`;
   throw new HoldfastError('not_answering', problem, { pid });
 }
 
-/** The server of a home that ended unasked; undefined when none did. */
+/** The server of a home that crashed; undefined when none did. */
 export async function lastServer(home: string): Promise<LastServer | undefined> {
   if (!existsSync(home)) return undefined;
   return (await import('../../server/server-lock.ts')).lastServer(home);
 }
 
-/** Starts a server in a session of its own; what it has to report goes to server.log in the home. */
+/** Starts a server in a session of its own; its stderr goes to server.log in the home. */
 export async function startServer(
   home: string,
   { port, again }: { readonly port: number; readonly again: readonly string[] },
@@ -71,7 +71,7 @@ export async function startServer(
 ): Promise<StartedServer> {
   const { openHome, openPrivate } = await import('../../keeper/home.ts');
   const log = join(openHome(home).folder, 'server.log');
-  // Not our own stderr: whoever reads that would wait for the end of the server.
+  // Not our own stderr: its reader would wait for the end of the server.
   const fd = openPrivate(log, constants.O_WRONLY | constants.O_TRUNC);
   try {
     const args = [...again, '--home', home, '--port', String(port)];

@@ -1,4 +1,4 @@
-// Following a process: its events in order, page by page, waiting for the next without asking again and again.
+// Follows the events of a process in order, page by page, with long polls.
 
 import { decodeRecords } from '../../protocol/record.ts';
 import type { ProcessEvent, Stream } from '../../protocol/event.ts';
@@ -11,21 +11,21 @@ import type { Output } from '../output/output.ts';
 import { Pacing } from './reader-backpressure.ts';
 
 export interface FollowOptions {
-  /** now: what there is. exit: until the root process ended. end: until nothing can follow. */
+  /** now: what is stored. exit: until the root process exited. end: until all output is closed. */
   readonly until: 'now' | 'exit' | 'end';
   readonly after?: number;
   /** Output bytes before that. */
   readonly offset?: number;
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal;
-  /** As at the end of a pipe: the process does not run away from whoever reads here. */
+  /** Backpressure: the process waits for this reader, as a pipe would make it. */
   readonly paced?: true;
   readonly event: (event: ProcessEvent) => Promise<void>;
   readonly missed: (missed: Missed) => Promise<void>;
 }
 
 export interface Followed {
-  /** As far as it was reached. */
+  /** Undefined when the exit was not reached. */
   readonly outcome: Outcome | undefined;
   readonly timedOut: boolean;
 }
@@ -77,11 +77,11 @@ export async function follow(
 /** Where the log of a process goes. */
 export interface LogTarget {
   output(stream: Stream, bytes: Buffer): Promise<void>;
-  /** Something about the log that is not in it. */
+  /** A message about the log, such as a gap. */
   note(text: string): Promise<void>;
 }
 
-/** Gives on what a process printed, and says where something is missing. */
+/** Passes on output, and reports where some is missing. */
 export function passTo(target: LogTarget): Pick<FollowOptions, 'event' | 'missed'> {
   return {
     async event(event) {
@@ -93,7 +93,7 @@ export function passTo(target: LogTarget): Pick<FollowOptions, 'event' | 'missed
   };
 }
 
-/** Each stream where it belongs. */
+/** stderr goes to stderr, everything else to stdout. */
 export function targetOf(out: Output): LogTarget {
   return {
     output: (stream, bytes) => out.bytes(stream === 'stderr' ? 'stderr' : 'stdout', bytes),

@@ -1,4 +1,4 @@
-// A log as JSON, one object per line, for programs that read it while it grows.
+// A followed log as JSON, one object per line.
 
 import { Utf8Stream } from '../../base/bytes/utf8.ts';
 import type { Stream } from '../../protocol/event.ts';
@@ -18,7 +18,7 @@ export class JsonLines implements LogTarget {
   async output(stream: Stream, bytes: Buffer): Promise<void> {
     const decoder = this.decoders.get(stream) ?? new Utf8Stream();
     this.decoders.set(stream, decoder);
-    await this.tell(stream, decoder.push(bytes));
+    await this.print(stream, decoder.push(bytes));
   }
 
   note(text: string): Promise<void> {
@@ -26,11 +26,11 @@ export class JsonLines implements LogTarget {
   }
 
   async end(outcome: Outcome | undefined): Promise<void> {
-    for (const [stream, decoder] of this.decoders) await this.tell(stream, decoder.end());
+    for (const [stream, decoder] of this.decoders) await this.print(stream, decoder.end());
     await this.out.object({ event: 'end', ...(outcome && { outcome }) });
   }
 
-  private async tell(stream: Stream, text: string): Promise<void> {
+  private async print(stream: Stream, text: string): Promise<void> {
     if (text !== '') await this.out.object({ event: 'output', stream, text });
   }
 }

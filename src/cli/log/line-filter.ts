@@ -1,11 +1,10 @@
-// A filter of lines: of what several streams print, the whole lines that match, as they are. Matched is the text without
-// escape sequences, as a person sees it.
+// Filters output by line: whole lines that match pass unchanged. The match ignores escape sequences.
 
 import { stripAnsi } from '../../base/bytes/ansi.ts';
 import type { Stream } from '../../protocol/event.ts';
 
 const LF = 10;
-/** An unfinished line is not waited for beyond this: it is judged as it is. */
+/** An unfinished line that is longer is matched as it is. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
 export interface Line {
@@ -25,7 +24,7 @@ export class LineFilter {
     const found: Line[] = [];
     let from = 0;
     for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, from)) {
-      this.judge(stream, bytes.subarray(from, at + 1), found);
+      this.match(stream, bytes.subarray(from, at + 1), found);
       from = at + 1;
     }
     if (from === bytes.length) return found;
@@ -33,18 +32,18 @@ export class LineFilter {
     const held = [...(this.unfinished.get(stream) ?? []), rest];
     this.unfinished.set(stream, held);
     if (held.reduce((sum, each) => sum + each.length, 0) >= MAX_LINE_BYTES)
-      this.judge(stream, Buffer.alloc(0), found);
+      this.match(stream, Buffer.alloc(0), found);
     return found;
   }
 
-  /** What was not ended by a line break is a line too. */
+  /** The last line may have no line break. */
   end(): Line[] {
     const found: Line[] = [];
-    for (const stream of this.unfinished.keys()) this.judge(stream, Buffer.alloc(0), found);
+    for (const stream of this.unfinished.keys()) this.match(stream, Buffer.alloc(0), found);
     return found;
   }
 
-  private judge(stream: Stream, rest: Buffer, found: Line[]): void {
+  private match(stream: Stream, rest: Buffer, found: Line[]): void {
     const bytes = Buffer.concat([...(this.unfinished.get(stream) ?? []), rest]);
     this.unfinished.delete(stream);
     const text = stripAnsi(bytes.toString('utf8')).replace(/\r?\n$/, '');

@@ -1,4 +1,4 @@
-// A place in what a process has printed: from which event on to read, and what of it to leave out.
+// A position in the output of a process: the event to read from, and the bytes to skip.
 
 import { decodeRecords } from '../../protocol/record.ts';
 import type { ProcessEvent } from '../../protocol/event.ts';
@@ -6,10 +6,10 @@ import type { ProcessInfo } from '../../protocol/process.ts';
 import type { Caller } from '../caller.ts';
 
 export interface LogPlace {
-  /** The event before the first that is needed, and the output bytes up to there. */
+  /** The event before the first one needed, and the number of output bytes up to it. */
   readonly after: number;
   readonly offset: number;
-  /** Output before this byte is left out. */
+  /** Output before this byte is skipped. */
   readonly begin: number;
 }
 
@@ -31,12 +31,12 @@ export async function since(
   const early = (event: ProcessEvent): boolean => event.wallMs < wallMs;
   const { after, offset } = await lastEvent(caller, process, early);
   const [event] = await eventsAfter(caller, process, after);
-  // Its first event may be the last that is too early.
+  // The first event read may itself be too early: `lastEvent` finds the last one that is.
   const size = event && early(event) && event.kind === 'output' ? event.data.length : 0;
   return { after, offset, begin: (event?.offset ?? offset) + size };
 }
 
-/** The place from which reading begins with the last event of which this is true; they are true from the beginning. */
+/** Binary search: the position before the last event for which `holds` is true; it is true up to that one. */
 async function lastEvent(
   caller: Caller,
   process: ProcessInfo,
@@ -65,7 +65,7 @@ async function eventsAfter(
 const CHUNK_BYTES = 64 * 1024;
 const LF = 10;
 
-/** Where the last so many lines begin, looking from the end. */
+/** The offset at which the last `lines` lines begin, found by reading backwards. */
 async function tailOffset(caller: Caller, process: ProcessInfo, lines: number): Promise<number> {
   const { total } = process.bytes;
   if (lines === 0) return total;

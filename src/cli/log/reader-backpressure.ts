@@ -1,4 +1,4 @@
-// What a reader owes a process that it holds back: a sign of life while it has no room, and a word when it leaves.
+// The messages of a reader that slows a process down: that it still reads, and that it has left.
 
 import { randomId } from '../../base/ids.ts';
 import type { Page } from '../../protocol/host-api.ts';
@@ -7,7 +7,7 @@ import type { ProcessInfo } from '../../protocol/process.ts';
 import type { Caller } from '../caller.ts';
 
 export class Pacing {
-  /** Its name among the readers that hold the process back. */
+  /** Its name among the readers that the process waits for. */
   readonly reader = randomId();
   private readonly caller: Caller;
   private readonly process: Pick<ProcessInfo, 'id' | 'owner'>;
@@ -20,7 +20,7 @@ export class Pacing {
     this.process = process;
   }
 
-  /** This page is being given on, which may take as long as it takes. */
+  /** This page is being written, which may take any time. */
   delivers({ nextAfter, end }: Page): void {
     this.after = nextAfter;
     this.ended = end;
@@ -34,7 +34,7 @@ export class Pacing {
   private async say(paceBytes: number): Promise<void> {
     const { owner, id } = this.process;
     const params = { id, after: this.after, maxBytes: 1, paceBytes, reader: this.reader };
-    // A keeper that is lost holds nobody, and whoever reads on learns of it.
+    // After a lost keeper no process waits, and the next read reports the loss.
     await this.caller.ask((host) => host.read(owner, params)).catch(() => undefined);
   }
 }

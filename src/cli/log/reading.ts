@@ -1,4 +1,4 @@
-// Reading a log: what a process has printed, from where it is wanted, the lines that are wanted, and on to its end.
+// Reads the log of a process: from a position, filtered by line, up to now or to its end.
 
 import type { ProcessEvent, Stream } from '../../protocol/event.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
@@ -9,7 +9,7 @@ import { lastLines, since, type LogPlace } from './place.ts';
 
 export interface Wanted {
   readonly follow: boolean;
-  /** The last so many of the lines that are wanted otherwise. */
+  /** Only the last `tail` of the lines that pass the other filters. */
   readonly tail: number | undefined;
   readonly sinceMs: number | undefined;
   readonly filter: LineFilter | undefined;
@@ -34,7 +34,7 @@ export async function readLog({ caller, process, wanted, target }: LogRequest): 
   await reading.giveKept(true);
 }
 
-/** Where to begin; lines that a filter leaves are counted as they are found. */
+/** The position to begin at. With a filter, --tail counts lines as they are found. */
 async function beginning(
   caller: Caller,
   process: ProcessInfo,
@@ -46,13 +46,13 @@ async function beginning(
   return places.reduce((a, b) => (b.begin >= a.begin ? b : a));
 }
 
-/** Goes on where it was, and gives on what is wanted. */
+/** Passes on what is wanted, and remembers how far it has read. */
 class Reading {
   private readonly target: LogTarget;
   private readonly pass: (event: ProcessEvent) => Promise<void>;
   private readonly filter: LineFilter | undefined;
   private readonly begin: number;
-  /** So many lines are kept back until it is known which are the last. */
+  /** Lines held back until it is known which are the last. */
   private counting: number | undefined;
   private kept: Line[] = [];
   private at: { after: number; offset: number };
@@ -78,7 +78,7 @@ class Reading {
     };
   }
 
-  /** Lines that were kept back; from here on they are given as they come. At the end an unfinished one counts too. */
+  /** Passes on the lines held back; later ones pass as they come. At the end an unfinished line counts too. */
   async giveKept(atEnd: boolean): Promise<void> {
     if (atEnd) await this.take(this.filter?.end() ?? []);
     const { kept, counting = 0 } = this;
@@ -111,7 +111,7 @@ class Reading {
 
 const MOST_BYTES = 1024 * 1024;
 
-/** The newest part of a log, for an answer that is given at once. */
+/** Collects the newest 1 MiB of a log. */
 export class Newest implements LogTarget {
   private readonly chunks: Buffer[] = [];
   private readonly notes: string[] = [];
@@ -136,7 +136,7 @@ export class Newest implements LogTarget {
     this.notes.push(text);
   }
 
-  told(): { text: string; omittedBytes: number; notes: readonly string[] } {
+  content(): { text: string; omittedBytes: number; notes: readonly string[] } {
     const { omittedBytes, notes } = this;
     return { text: Buffer.concat(this.chunks).toString('utf8'), omittedBytes, notes };
   }

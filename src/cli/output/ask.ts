@@ -1,9 +1,9 @@
-// A question to the person at the terminal, before something is done that cannot be taken back.
+// Asks the person at the terminal before something is deleted.
 
 import { createInterface } from 'node:readline';
 import type { Output } from './output.ts';
 
-/** Whether it may be done. A script is not asked: it has said what it wants. */
+/** True for "y", and for a script, which is not asked. */
 export async function agrees(out: Output, question: string): Promise<boolean> {
   const { stdin, stderr } = process;
   if (out.json || out.columns === undefined || !stdin.isTTY || !stderr.isTTY) return true;

@@ -1,4 +1,4 @@
-// The time that passes while a person waits, in the last line of the terminal.
+// Shows the elapsed time in the last line of the terminal while a person waits.
 
 import type { ProcessInfo } from '../../protocol/process.ts';
 import type { Output } from './output.ts';

@@ -4,11 +4,11 @@ import { constants } from 'node:os';
 import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
 import { formatDuration } from '../arguments/units.ts';
 
-/** The time to wait was over; the process goes on. */
+/** The time to wait passed; the process keeps running. */
 export const STILL_RUNNING_EXIT = 123;
 /** A hard timeout ended it: what timeout(1) answers. */
 const TIMEOUT_EXIT = 124;
-/** Holdfast itself failed: nothing was started, or nobody knows how it ended. */
+/** Holdfast itself failed: nothing was started, or the outcome is unknown. */
 export const FAILED_EXIT = 125;
 const SIGNAL_BASE = 128;
 
@@ -41,7 +41,7 @@ export function exitCodeOf(outcome: Outcome): number {
   }
 }
 
-/** What happened, when the exit code alone does not say it. */
+/** What happened, where the exit code alone does not say it. */
 export function endNote(outcome: Outcome): string | undefined {
   switch (outcome.kind) {
     case 'exit':
@@ -68,7 +68,7 @@ export function stateWords(process: ProcessInfo): string {
   return parts.join(', ');
 }
 
-/** The host says "outside" of a signal that nobody sent through it. */
+/** "outside": the signal was not sent through the host. */
 function sender(by: string): string {
   return by === 'outside' ? 'from outside' : `by ${by}`;
 }

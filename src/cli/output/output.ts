@@ -1,5 +1,5 @@
-// The output of a command: a process's bytes and our own lines, on stdout and stderr. Exact when piped; made harmless
-// when a terminal would read them.
+// The output of a command on stdout and stderr: bytes of a process and our own lines. Exact when piped, made safe for a
+// terminal.
 
 import { cut } from './table.ts';
 import { quote, quoteJson, quoteLine, RESET, TerminalText, visible } from './terminal-text.ts';
@@ -44,8 +44,8 @@ export interface OutputOptions {
 
 export class Output {
   readonly json: boolean;
-  /** What is to be done when nobody reads any more: a pipe was closed, or a terminal. */
-  ifNobodyReads: ((pipeClosed: boolean) => Promise<void>) | undefined;
+  /** Called when the reader has gone: a pipe or the terminal was closed. */
+  onReaderGone: ((pipeClosed: boolean) => Promise<void>) | undefined;
   private leaving: Promise<void> | undefined;
   private readonly options: OutputOptions;
   private readonly texts: Readonly<Record<Sink, TerminalText>>;
@@ -65,23 +65,23 @@ export class Output {
     return stdout.isTTY === true ? (stdout.columns ?? 80) : undefined;
   }
 
-  /** A person is looking, at a terminal that takes more than plain lines. */
+  /** stdout and stderr are a terminal that understands more than plain lines. */
   get watched(): boolean {
     const { stdout, stderr, json, colour } = this.options;
     return colour === true && !json && stdout.isTTY === true && stderr.isTTY === true;
   }
 
-  /** Nobody reads any more. */
+  /** The reader has gone. */
   get unread(): boolean {
     return this.leaving !== undefined;
   }
 
   leave(pipeClosed: boolean): Promise<void> {
-    this.leaving ??= this.ifNobodyReads?.(pipeClosed) ?? Promise.resolve();
+    this.leaving ??= this.onReaderGone?.(pipeClosed) ?? Promise.resolve();
     return this.leaving;
   }
 
-  /** What is going on, in the last line of a terminal: gone before anything else is printed there. */
+  /** Shows progress in the last line of a terminal; it is erased before anything else is printed there. */
   live(text: string): void {
     if (!this.watched || !this.atLineStart) return;
     const width = this.columns ?? 80;
@@ -101,7 +101,7 @@ export class Output {
     for (const text of Object.values(this.texts)) text.colours = true;
   }
 
-  /** Bytes of a process. Resolves when there is room for more. */
+  /** Writes bytes of a process. Resolves when the stream takes more. */
   async bytes(sink: Sink, bytes: Uint8Array): Promise<void> {
     const exact = this.options.raw || this.options[sink].isTTY !== true;
     await this.send(sink, exact ? bytes : this.texts[sink].push(bytes));
@@ -120,14 +120,14 @@ export class Output {
     return this.send('stdout', `${quoteJson(value)}\n`);
   }
 
-  /** What a person should know although it is not the answer, and in a second line what to do about it. */
+  /** A message on stderr, and in a second line what to do about it. */
   note(
     text: string,
     how: { readonly style?: Style; readonly advice?: string } = {},
   ): Promise<void> {
     const advice = how.advice === undefined ? '' : `\n${' '.repeat(10)}${quote(how.advice)}`;
     const lines = `holdfast: ${quote(text)}${advice}`;
-    // Behind what a process has not ended with a line end.
+    // The output of the process may not have ended its last line.
     const begin = this.options.stderr.isTTY === true && !this.atLineStart ? '\n' : '';
     return this.send(
       'stderr',
@@ -140,15 +140,15 @@ export class Output {
     if (this.options.stderr.isTTY === true) await this.send('stderr', '\n');
   }
 
-  /** Gives what was held back; to be called when no more bytes of a process come. */
+  /** Writes what was held back. Call it after the last bytes of a process. */
   async finish(): Promise<void> {
-    // The keeper is still needed for what is done then.
+    // The connection to the keeper must stay open until this is done.
     await this.leaving?.catch(() => undefined);
     for (const sink of ['stdout', 'stderr'] as const) await this.send(sink, this.texts[sink].end());
     await this.send('stdout', this.uncoloured());
   }
 
-  /** Takes back a colour that a process has left behind. */
+  /** The sequence that resets a colour which a process has left. */
   private uncoloured(): string {
     const texts = Object.values(this.texts);
     if (!texts.some((text) => text.coloured)) return '';
@@ -181,7 +181,7 @@ export class Output {
       this.atLineStart = data.at(-1) === '\n' || data.at(-1) === LF;
     }
     if (stream.write(data)) return;
-    // An error is no end of this wait: whoever listens for it ends the program.
+    // After an error `drain` never comes: the error handler exits the program.
     await new Promise<void>((resolve) => void stream.once('drain', resolve));
   }
 }

@@ -1,4 +1,4 @@
-// What to do about an error, in words of the command line where those of the error table are meant for other callers.
+// What to do about an error: remedies for the command line, where those of the error table are for other callers.
 
 import { errors, type ErrorCode, type ErrorShape } from '../../protocol/errors.ts';
 

@@ -1,4 +1,4 @@
-// What a signal left alive or could not reach, in words.
+// Describes what a signal left alive or could not reach.
 
 import type { RefusedSignal, SignalResult, Survivor } from '../../protocol/host-api.ts';
 import { quote } from './terminal-text.ts';
@@ -9,14 +9,14 @@ const reasons: Record<RefusedSignal['reason'], string> = {
   unsupported: 'the kernel does not offer or allow pidfd_open',
 };
 
-/** One that is alive or was not reached, and why where that is known. */
+/** A process that is alive or was not reached, and why, where that is known. */
 export function leftOver({ pid, command, reason }: LeftOver): string {
   return `${pid} ${quote(command)}${reason === undefined ? '' : ` (${reasons[reason]})`}`;
 }
 
 type LeftOver = Survivor & { readonly reason?: RefusedSignal['reason'] | undefined };
 
-/** Empty when everybody was reached and, after terminate and kill, nobody is left. */
+/** Empty when every process was reached and, after terminate and kill, none is left. */
 export function leftWords({ survivors, refused = [], unsearched }: SignalResult): string {
   const known = new Map(refused.map(({ pid, reason }) => [pid, reason]));
   const words = (left: Survivor): string => leftOver({ ...left, reason: known.get(left.pid) });

@@ -3,7 +3,7 @@
 import { quote } from './terminal-text.ts';
 
 const GAP = '  ';
-/** The last column is given at least so much, however narrow the terminal. */
+/** The least width of the last column, however narrow the terminal. */
 const FEWEST_COLUMNS = 10;
 
 /** The first row is the heading; the last column takes what is left of the width. */

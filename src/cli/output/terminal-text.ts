@@ -1,13 +1,13 @@
-// Text on its way to a person's terminal. What a process printed, and what it is called, may be meant to command the
-// terminal or to look like something else: escape sequences are taken out of output, and every other character that
-// controls, hides, reorders or breaks a line is written as an escape.
+// Makes text safe for a person's terminal. Output and names of a process may contain commands to the terminal, or
+// characters that make text look like something else. Escape sequences are removed from output; every other character
+// that controls, hides, reorders or breaks a line is written as an escape.
 
 import { sequenceEnd, stripAnsi } from '../../base/bytes/ansi.ts';
 import { Utf8Stream } from '../../base/bytes/utf8.ts';
 
 const ESC = '\x1b';
 const DEL = 0x7f;
-/** An escape sequence that is longer than this is no longer waited for; its rest is shown as text. */
+/** The rest of an escape sequence that is longer is shown as text. */
 const MAX_PENDING = 4096;
 /**
  * In the output of a program: C0 without tab, line feed and carriage return; DEL; C1; the controls that turn the
@@ -25,7 +25,7 @@ const UNFIT_FOR_OUTPUT =
 const UNFIT =
   /(?![\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Colours and the like: the one kind of sequence that does nothing but change how the text behind it looks. */
+/** SGR, the one kind of sequence that only changes how the following text looks. */
 // oxlint-disable-next-line no-control-regex
 const COLOUR = /^\x1b\[[\d;:]*m$/;
 // oxlint-disable-next-line no-control-regex
@@ -33,23 +33,23 @@ const NO_COLOUR = /^\x1b\[0*m$/;
 const COLOUR_OR_UNFIT = new RegExp(String.raw`\x1b\[[\d;:]*m|${UNFIT_FOR_OUTPUT.source}`, 'g');
 export const RESET = `${ESC}[0m`;
 
-/** The bytes of one stream, made fit to be looked at, however they are cut. */
+/** Makes the bytes of one stream safe, however they are cut. */
 export class TerminalText {
   /** Colours pass. */
   colours = false;
-  /** A colour was passed and not taken back. */
+  /** A colour has passed and was not reset. */
   coloured = false;
   private readonly decoder = new Utf8Stream();
   /** The current line from its last ESC on. */
   private pending = '';
-  /** How much of the answer for `pending` has been given. */
+  /** How much of the result for `pending` has been returned. */
   private given = 0;
 
   push(bytes: Uint8Array): string {
     return this.add(this.decoder.push(bytes));
   }
 
-  /** What was held back because it might have become an escape sequence. */
+  /** The rest, which could have become an escape sequence. */
   end(): string {
     return this.add(this.decoder.end()) + this.settle(false);
   }

@@ -28,7 +28,7 @@ const exitCodes = {
 
 export const STORAGE_WRITE_EXIT = exitCodes.STORAGE_WRITE_ERROR;
 
-/** What stderr is told about a stdout that cannot be written. */
+/** The line on stderr when stdout cannot be written. */
 export function storageWriteLine(sentence: string): string {
   return `STORAGE_WRITE_ERROR: ${sentence}\n`;
 }

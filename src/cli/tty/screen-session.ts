@@ -1,4 +1,4 @@
-// A terminal's screen for the length of one command: rebuilt from the journal, followed while something is waited for.
+// A terminal's screen for the duration of one command: rebuilt from the journal, and followed during a wait.
 
 import { systemClock } from '../../base/clock.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
@@ -7,7 +7,7 @@ import { Screens } from '../../screen/view/screens.ts';
 import { checkpointFolder } from '../../journal/terminal-folder.ts';
 import { openSession, type TerminalSession } from '../../terminals/terminal-session.ts';
 import type { TtyCall } from './command.ts';
-import { serverAttends } from './server-attention.ts';
+import { serverAnswers } from './server-answers.ts';
 
 export async function withSession<T>(
   call: TtyCall,
@@ -15,8 +15,8 @@ export async function withSession<T>(
   use: (session: TerminalSession) => Promise<T>,
 ): Promise<T> {
   const screens = new Screens({ clock: systemClock });
-  // A server that runs answers the programs' questions itself.
-  const answers = !(await serverAttends(call.caller.home, process));
+  // A running server answers the programs' queries.
+  const answers = !(await serverAnswers(call.caller.home, process));
   const host = await call.host();
   const session = await openSession(process.owner, process.id, {
     host,

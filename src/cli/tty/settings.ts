@@ -36,7 +36,7 @@ export interface SettingsSource {
 export class SettingsError extends TtyError {}
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-/** agent-tty's; one emulator stands behind all of them. */
+/** agent-tty's names; one emulator renders for all of them. */
 export const PEER_RENDERERS: readonly string[] = ['ghostty-web', 'libghostty-vt'];
 const RENDERERS: readonly string[] = [...PEER_RENDERERS, 'xterm-headless'];
 const USUAL_PROFILE = 'reference-dark';

@@ -88,7 +88,9 @@ export class HeldProcess implements ChildListener {
       const input = this.inputOf();
       await this.input.write(bytes, undefined, () => () => input.write(bytes));
     };
-    this.tty = new Terminal({ clock: setting.clock, journal, child, plan, write });
+    const size = (): TerminalSize => this.size ?? { cols: 80, rows: 24 };
+    const answerFor = facts.terminal?.queries === 'keeper' ? size : undefined;
+    this.tty = new Terminal({ clock: setting.clock, journal, child, plan, write, answerFor });
   }
 
   /** Made for the first that asks: most processes are given no input. */
@@ -245,10 +247,8 @@ export class HeldProcess implements ChildListener {
 
   resize(size: TerminalSize): number {
     if (this.facts.streams !== 'pty') {
-      throw new HoldfastError(
-        'not_a_terminal',
-        `Process ${this.facts.id} runs on pipes and has no size.`,
-      );
+      const problem = `Process ${this.facts.id} runs on pipes and has no size.`;
+      throw new HoldfastError('not_a_terminal', problem);
     }
     if (!this.rootAlive || !this.child) throw this.notRunning();
     this.child.resize(size);

@@ -95,7 +95,7 @@ export function launchPlan(
 }
 
 function terminalFacts(
-  { idleTimeoutMs = 0 }: StartSpec,
+  { idleTimeoutMs = 0, marks: opened }: StartSpec,
   term: string,
   marks: string | undefined,
 ): TerminalFacts {
@@ -103,6 +103,8 @@ function terminalFacts(
     term,
     ...(marks !== undefined && { marks }),
     ...(idleTimeoutMs > 0 && { idleTimeoutMs }),
+    // Opened as a terminal. A client that only asked for streams "pty" may be a terminal that answers itself.
+    ...(opened !== undefined && { queries: 'keeper' as const }),
   };
 }
 

@@ -18,9 +18,13 @@ export class Keyboard {
     this.held = forMs > 0 ? { holder, untilUs: this.clock.nowUs() + forMs * 1000 } : undefined;
   }
 
+  get isHeld(): boolean {
+    return this.held !== undefined && this.held.untilUs > this.clock.nowUs();
+  }
+
   admit(holder: string | undefined): void {
     const { held } = this;
-    if (!held || held.holder === holder || held.untilUs <= this.clock.nowUs()) return;
+    if (!held || held.holder === holder || !this.isHeld) return;
     const problem = `The keyboard of this terminal is held by ${held.holder}.`;
     throw new HoldfastError('keyboard_held', problem, { holder: held.holder });
   }

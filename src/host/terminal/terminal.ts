@@ -2,10 +2,12 @@
 // out of the output, and tells the runs.
 
 import { basename } from 'node:path';
+import { TerminalQueries } from '../../base/bytes/terminal-queries.ts';
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Params } from '../../protocol/operations.ts';
+import type { TerminalSize } from '../../protocol/process.ts';
 import type { MarkNote, RunResult, TerminalNote } from '../../protocol/run.ts';
 import type { Journal } from '../../journal/write/journal.ts';
 import { ByteScanner } from './byte-scanner.ts';
@@ -16,6 +18,9 @@ import { MarkPattern } from './marks.ts';
 import { Runs } from './runs.ts';
 import { Sentinel } from './sentinel.ts';
 
+/** A program that asks more than this without reading wants no answers. */
+const MOST_UNREAD_ANSWERS = 64;
+
 export interface TerminalOptions {
   readonly clock: Clock;
   readonly journal: Journal;
@@ -25,6 +30,8 @@ export interface TerminalOptions {
     /** What the shell proves its marks by; undefined when it makes none. */
     readonly nonce?: string;
   };
+  /** The size, where programs are answered what needs no screen. */
+  readonly answerFor?: (() => TerminalSize) | undefined;
   /** In the order of all other input. */
   readonly write: (bytes: Buffer) => Promise<void>;
 }
@@ -34,14 +41,16 @@ export class Terminal {
   private readonly scanner: ByteScanner;
   private readonly runs: Runs;
   private readonly program: string;
+  private readonly answer: ((bytes: Buffer) => void) | undefined;
   private over = false;
   readonly keyboard: Keyboard;
 
-  constructor({ clock, journal, child, plan, write }: TerminalOptions) {
+  constructor({ clock, journal, child, plan, write, answerFor }: TerminalOptions) {
     const { nonce, argv } = plan;
     this.journal = journal;
     this.program = basename(argv[0] ?? '');
     this.keyboard = new Keyboard(clock);
+    this.answer = answerFor && this.answering(answerFor, write);
     this.scanner = new ByteScanner((bytes) => this.printed(bytes));
     this.runs = new Runs({
       clock,
@@ -107,6 +116,25 @@ export class Terminal {
   private printed(bytes: Buffer): void {
     this.journal.output('pty', bytes);
     this.runs.output(bytes);
+    this.answer?.(bytes);
+  }
+
+  /** A client that holds the keyboard is a terminal that answers itself. A program that reads no answers gets no more. */
+  private answering(
+    size: () => TerminalSize,
+    write: TerminalOptions['write'],
+  ): (bytes: Buffer) => void {
+    const queries = new TerminalQueries();
+    let unread = 0;
+    return (bytes) => {
+      const answers = queries.answers(bytes, size).slice(0, MOST_UNREAD_ANSWERS);
+      if (answers.length === 0 || unread >= MOST_UNREAD_ANSWERS || this.keyboard.isHeld) return;
+      unread += answers.length;
+      write(Buffer.from(answers.join('')))
+        // It has ended, or takes no input: it waits for no answer.
+        .catch(() => undefined)
+        .finally(() => (unread -= answers.length));
+    };
   }
 
   private note(note: TerminalNote): number {

@@ -2,8 +2,9 @@
 // size. Every answer is made of our own words and numbers; text that came from the program is never sent back to it, so
 // that nothing a program prints can become something it seems to have been typed.
 
+import { CELL_PIXELS } from '../../base/bytes/terminal-queries.ts';
+import { darkColours, x11Colour } from '../../base/bytes/terminal-colours.ts';
 import { VERSION } from '../../base/version.ts';
-import { darkTheme, hexOf } from '../picture/theme.ts';
 import { GROUND } from './xterm.ts';
 import type { Parser, Xterm } from './xterm.ts';
 
@@ -18,8 +19,6 @@ const COLOUR_CODES: Readonly<Record<number, number>> = {
   [BACKGROUND]: 11,
   [CURSOR]: 12,
 };
-/** Of one cell, for programs that ask in pixels. */
-const CELL_PIXELS = { width: 9, height: 17 } as const;
 
 export class Answers {
   private readonly parser: Parser;
@@ -79,16 +78,11 @@ export class Answers {
 
 function colour(index: number): string {
   const code = COLOUR_CODES[index];
-  const { foreground, background, cursor, palette } = darkTheme;
+  const { foreground, background, cursor, palette } = darkColours;
   const value =
     code === undefined
       ? palette[index]
       : { [FOREGROUND]: foreground, [BACKGROUND]: background, [CURSOR]: cursor }[index];
   if (value === undefined) return '';
-  const [red, green, blue] = [1, 3, 5].map((at) =>
-    hexOf(value)
-      .slice(at, at + 2)
-      .repeat(2),
-  );
-  return `\x1b]${code === undefined ? `4;${index}` : code};rgb:${red}/${green}/${blue}`;
+  return `\x1b]${code === undefined ? `4;${index}` : code};${x11Colour(value)}`;
 }

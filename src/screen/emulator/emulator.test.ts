@@ -251,7 +251,7 @@ describe('what a terminal answers', () => {
     [
       'its background, ending as it was asked',
       '\x1b]11;?\x1b\\',
-      '\x1b]11;rgb:1414/1818/1f1f\x1b\\',
+      '\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\',
     ],
     ['a colour of the palette', '\x1b]4;1;?\x07', '\x1b]4;1;rgb:e5e5/6161/6b6b\x07'],
     ['a mode', '\x1b[?2004h\x1b[?2004$p', '\x1b[?2004;1$y'],

@@ -1,7 +1,7 @@
 // Pixels, and the two things that are done to them: a rectangle is filled, a glyph is inked.
 
 import type { Coverage } from './outline.ts';
-import type { Rgb } from './theme.ts';
+import type { Rgb } from '../../base/bytes/terminal-colours.ts';
 
 /** 0xrrggbb each, row by row. */
 export interface Picture {

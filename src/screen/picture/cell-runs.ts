@@ -1,8 +1,9 @@
 // A row of cells as runs of the same look: what SVG and HTML are made of.
 
 import type { Row, Style } from '../view/snapshot.ts';
+import type { Rgb } from '../../base/bytes/terminal-colours.ts';
 import { paintOf } from './theme.ts';
-import type { Rgb, Theme } from './theme.ts';
+import type { Theme } from './theme.ts';
 
 export interface Run {
   readonly col: number;

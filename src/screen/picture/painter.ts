@@ -5,8 +5,9 @@ import type { Picture } from './canvas.ts';
 import type { Glyphs } from './glyphs.ts';
 import type { Coverage } from './outline.ts';
 import type { Row, Snapshot, Style } from '../view/snapshot.ts';
+import type { Rgb } from '../../base/bytes/terminal-colours.ts';
 import { mix, paintOf } from './theme.ts';
-import type { Rgb, Theme } from './theme.ts';
+import type { Theme } from './theme.ts';
 
 export interface PaintOptions {
   readonly theme: Theme;

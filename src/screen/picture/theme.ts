@@ -1,9 +1,7 @@
 // The colours a picture is painted with, and that a program is told when it asks for them.
 
+import { darkColours, paletteOf, type Rgb } from '../../base/bytes/terminal-colours.ts';
 import type { Colour, Style } from '../view/snapshot.ts';
-
-/** 0xrrggbb */
-export type Rgb = number;
 
 export interface Theme {
   readonly name: string;
@@ -15,28 +13,7 @@ export interface Theme {
   readonly palette: readonly Rgb[];
 }
 
-/** 16 to 231 are a cube of six steps a side, 232 to 255 are greys: the same in every terminal. */
-function palette(first: readonly Rgb[]): Rgb[] {
-  const step = (n: number): number => (n === 0 ? 0 : 55 + n * 40);
-  const cube = Array.from(
-    { length: 216 },
-    (_, n) => (step(Math.floor(n / 36)) << 16) | (step(Math.floor(n / 6) % 6) << 8) | step(n % 6),
-  );
-  const greys = Array.from({ length: 24 }, (_, n) => (8 + n * 10) * 0x010101);
-  return [...first, ...cube, ...greys];
-}
-
-export const darkTheme: Theme = {
-  name: 'dark',
-  foreground: 0xd8dee6,
-  background: 0x14181f,
-  cursor: 0xd8dee6,
-  link: 0x7fb4ff,
-  palette: palette([
-    0x2b313b, 0xe5616b, 0x86c571, 0xe2b55a, 0x5ea6f2, 0xc486e0, 0x4fbdc4, 0xc3cad4, 0x6b7482,
-    0xff8087, 0xa5e08f, 0xf7d17f, 0x8cc4ff, 0xdcaaf2, 0x7adbe0, 0xf4f7fa,
-  ]),
-};
+export const darkTheme: Theme = { name: 'dark', link: 0x7fb4ff, ...darkColours };
 
 export const lightTheme: Theme = {
   name: 'light',
@@ -44,7 +21,7 @@ export const lightTheme: Theme = {
   background: 0xfcfcfa,
   cursor: 0x22272e,
   link: 0x0a58ca,
-  palette: palette([
+  palette: paletteOf([
     0x22272e, 0xb8232f, 0x2c7a1f, 0x8f6300, 0x1d5fb8, 0x8a3aa8, 0x0f737a, 0xb4bac2, 0x5c6570,
     0xd93f4a, 0x3d9a2d, 0xb07c08, 0x2f7de0, 0xa853c9, 0x16929a, 0xe9ebee,
   ]),

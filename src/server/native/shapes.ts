@@ -44,6 +44,7 @@ const process = shape<ProcessInfo>(
         term: text,
         marks: v.exactOptional(text),
         idleTimeoutMs: v.exactOptional(whole),
+        queries: v.exactOptional(v.literal('keeper')),
       }),
     ),
     labels: v.exactOptional(v.record(text, text)),

@@ -15,7 +15,7 @@ export const batch: TtyCommand = {
   summary: 'Do several steps: type, paste, sendKeys, run, wait.',
   options: {
     file: { type: 'string', about: 'take the steps from a file' },
-    'keep-going': { type: 'boolean', about: 'go on behind a step that failed' },
+    'keep-going': { type: 'boolean', about: 'continue after a step that failed' },
   },
   async run(call): Promise<TtyAnswer> {
     const [id = '', text] = call.expect('ID', '[STEPS]');
@@ -34,7 +34,7 @@ export const batch: TtyCommand = {
         runBatch(session, steps, { keepGoing, signal: interrupt.signal }),
       );
       return {
-        result: told(result),
+        result: inPeerShape(result),
         lines: linesOf(result),
         exitCode: interruptedBy || exitOf(result, keepGoing),
       };
@@ -65,12 +65,12 @@ function planOf(call: TtyCall, text: string | undefined): unknown {
 
 const tooLate = (message: string) => ({ code: 'WAIT_TIMEOUT', message });
 const TOO_LATE: Readonly<Record<string, { code: string; message: string }>> = {
-  wait: tooLate('The time of this wait was over before the screen was as asked for.'),
-  run: tooLate('The time of this run was over before its end was known. It goes on.'),
+  wait: tooLate('The wait timed out before the screen matched.'),
+  run: tooLate('The run timed out before its end was known. It keeps running.'),
 };
 
-/** Errors in agent-tty's words. */
-function told(result: BatchResult): unknown {
+/** With agent-tty's error codes. */
+function inPeerShape(result: BatchResult): unknown {
   return {
     ...result,
     steps: result.steps.map(({ error, ...step }) => {

@@ -65,7 +65,7 @@ export const gc: TtyCommand = {
   },
 };
 
-/** The user's own home and all that are registered; those with nothing left in them are taken off the list. */
+/** This home and all registered ones. A home with nothing left in it is taken off the list. */
 async function sweepAll(call: TtyCall, filter: Filter): Promise<Swept[]> {
   const { env, cwd, home: own } = call.caller;
   const registry = new HomeRegistry(env);
@@ -91,8 +91,8 @@ async function sweepKnown(
 ): Promise<Swept> {
   const { home } = caller;
   const isUsed = existsSync(join(home, 'journals'));
-  const sleeps = !isOwn && isUsed && (await caller.running().catch(() => undefined)) === undefined;
-  const found: Swept = sleeps
+  const isIdle = !isOwn && isUsed && (await caller.running().catch(() => undefined)) === undefined;
+  const found: Swept = isIdle
     ? {
         home,
         existed: true,
@@ -102,7 +102,7 @@ async function sweepKnown(
         deregistered: false,
       }
     : await sweep(caller, filter);
-  const isEmpty = !sleeps && (!found.existed || found.skippedSessions.length === 0);
+  const isEmpty = !isIdle && (!found.existed || found.skippedSessions.length === 0);
   const known = registry.all().some(({ path }) => path === home);
   return { ...found, deregistered: !filter.dryRun && isEmpty && known && registry.forget(home) };
 }

@@ -11,7 +11,7 @@ export const homeList: TtyCommand = {
   name: 'home list',
   usage: '[--all]',
   summary: 'List the state directories that have had sessions.',
-  options: { all: { type: 'boolean', about: 'those without a living session as well' } },
+  options: { all: { type: 'boolean', about: 'also those without a running session' } },
   async run(call): Promise<TtyAnswer> {
     call.expect();
     const known = new HomeRegistry(call.caller.env).all();
@@ -26,7 +26,7 @@ export const homeList: TtyCommand = {
   },
 };
 
-/** Only looks: a keeper that sleeps is not woken, so nothing lives there, and how much is kept is not known. */
+/** Starts no keeper: where none runs no session is alive, and the number of stored ones is unknown. */
 async function count({ caller: { env, cwd } }: TtyCall, { path, lastSeenAt }: KnownHome) {
   const caller = new Caller({ env, cwd, home: path, owner: undefined });
   try {

@@ -16,9 +16,9 @@ import { liveTerminal } from '../sessions.ts';
 const file = { type: 'string', about: 'take it from a file' } as const;
 const MAX_FILE_BYTES = 10_000_000;
 const DEFAULT_RUN_MS = 30_000;
-/** As shells say it of what cannot be executed. */
+/** What shells return for a command that cannot be executed. */
 const NOT_EXECUTED_EXIT = 126;
-/** An id that the host made belongs to one process: it need not be looked for first. */
+/** An id that the host made belongs to one process: no lookup is needed before the call. */
 const MADE_ID = /^[0-9a-z]{26}$/;
 
 export const run: TtyCommand = {
@@ -52,7 +52,7 @@ export const run: TtyCommand = {
       timeoutMs,
       ...(completion && { completion }),
     };
-    // Asked again under its name when the keeper is lost: it is never typed twice.
+    // Repeated under its name when the keeper is lost: the command is typed once.
     const done = await alive(call, id, () =>
       call.caller.ask((host) => host.run(target.owner, params)),
     );
@@ -94,7 +94,7 @@ export const run: TtyCommand = {
   },
 };
 
-/** As its scripts know a run. */
+/** The name of a run as agent-tty's scripts know it. */
 function peerMarker(): string {
   return `__AT_MARKER_${randomBytes(16).toString('hex')}__`;
 }
@@ -110,7 +110,7 @@ async function targetOf(call: TtyCall, id: string): Promise<Target> {
   return { owner: process.owner, params: { id: process.id } };
 }
 
-/** What an ended or destroyed one answers, when it turns out to be one. */
+/** Throws agent-tty's error when the session turns out to have ended or to be destroyed. */
 async function alive<T>(call: TtyCall, id: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
@@ -121,7 +121,7 @@ async function alive<T>(call: TtyCall, id: string, act: () => Promise<T>): Promi
   }
 }
 
-/** For a person: what the answer itself does not say. */
+/** For a person: what the output itself does not say. */
 function noteOf(done: RunResult, truncated: RunOutput['truncated']): string | undefined {
   if (truncated)
     return `holdfast: the first ${truncated.omittedBytes} of ${truncated.totalBytes} bytes are left out; "holdfast logs" has them.`;
@@ -136,7 +136,7 @@ function noteOf(done: RunResult, truncated: RunOutput['truncated']): string | un
   return undefined;
 }
 
-/** As the command ended; 0 is said only of one that is known to have ended so. */
+/** The exit code of the command; 0 only when the command is known to have ended with 0. */
 function exitOf({ completed, exitCode, executed }: RunResult): number {
   if (!completed) return STILL_RUNNING_EXIT;
   return exitCode ?? (executed === false ? NOT_EXECUTED_EXIT : 0);
@@ -262,7 +262,7 @@ export const resize: TtyCommand = {
 };
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGKILL', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'];
-/** What a key would send reaches whoever has the terminal; what ends a session reaches all of it. */
+/** Signals that a key could send go to the foreground process group; the others go to every process. */
 const TO_FOREGROUND = new Set(['SIGINT', 'SIGUSR1', 'SIGUSR2']);
 
 export const signal: TtyCommand = {

@@ -12,7 +12,7 @@ import type { TtyAnswer, TtyCall, TtyCommand } from '../command.ts';
 import { tabbedRow } from '../../output/table.ts';
 import { TtyError } from '../envelope.ts';
 import { HomeRegistry } from '../home-registry.ts';
-import { serverAttends } from '../server-attention.ts';
+import { serverAnswers } from '../server-answers.ts';
 import {
   artifactSummary,
   findTerminal,
@@ -30,14 +30,14 @@ export const create: TtyCommand = {
   options: {
     shell: { type: 'string', about: 'the shell (default $SHELL, else /bin/sh)' },
     command: { type: 'string', about: 'the same as --shell' },
-    cwd: { type: 'string', about: 'where it runs (default: here)' },
+    cwd: { type: 'string', about: 'working directory (default: the current one)' },
     cols: { type: 'string', about: 'columns (80)' },
     rows: { type: 'string', about: 'rows (24)' },
     env: { type: 'string', multiple: true, about: 'NAME=value, for its environment' },
     term: { type: 'string', about: 'TERM (xterm-256color)' },
     name: { type: 'string', about: 'a name to find it by' },
-    'idle-timeout-ms': { type: 'string', about: 'ends it when nothing happened for so long' },
-    'no-marks': { type: 'boolean', about: 'leave the shell as it is: no end of a run is known' },
+    'idle-timeout-ms': { type: 'string', about: 'end it after this long without activity' },
+    'no-marks': { type: 'boolean', about: 'do not change the shell: its runs end by a sentinel' },
   },
   async run(call): Promise<TtyAnswer> {
     const { caller } = call;
@@ -48,7 +48,7 @@ export const create: TtyCommand = {
     const spec = specOf(call, argv);
     const host = await call.host();
     const { process } = await host.start(caller.name, spec);
-    await serverAttends(caller.home, process);
+    await serverAnswers(caller.home, process);
     new HomeRegistry(caller.env).note(caller.home);
     const names = call.texts('env').map((pair) => pair.slice(0, pair.indexOf('=')));
     const result = {
@@ -112,8 +112,8 @@ function environmentOf(call: TtyCall): Record<string, string> {
 export const list: TtyCommand = {
   name: 'list',
   usage: '[--all]',
-  summary: 'List sessions: those that run, or with --all every one that is kept.',
-  options: { all: { type: 'boolean', about: 'ended ones as well' } },
+  summary: 'List sessions that run; with --all also those that have ended.',
+  options: { all: { type: 'boolean', about: 'also those that have ended' } },
   async run(call): Promise<TtyAnswer> {
     call.expect();
     const found = (await terminalsOf(call.caller)).toSorted(
@@ -144,7 +144,7 @@ function rowOf({ caller }: TtyCall, process: ProcessInfo) {
 export const inspect: TtyCommand = {
   name: 'inspect',
   usage: 'ID',
-  summary: 'Tell everything about a terminal.',
+  summary: 'Show all details of a terminal.',
   options: {},
   async run(call): Promise<TtyAnswer> {
     const [id = ''] = call.expect('ID');
@@ -166,7 +166,7 @@ export const inspect: TtyCommand = {
       lastEventSeq: process.seq,
       terminationCategory: terminationCategory(caller, process),
       artifacts: artifactSummary(caller, process),
-      // What it shows was not asked of the keeper that held it: that one is gone.
+      // The keeper that held the terminal has died: the screen comes from the journal.
       usedOfflineReplay: process.outcome?.kind === 'lost',
       rendererRuntime: rendererRuntime(call, process),
       ...(process.state === 'running' && {
@@ -181,7 +181,7 @@ export const inspect: TtyCommand = {
   },
 };
 
-/** A screen is made for the command that asks for it, from the journal, while the program runs and afterwards. */
+/** A screen is rendered from the journal for each command that needs one, also after the exit. */
 function rendererRuntime({ settings }: TtyCall, { state, outcome }: ProcessInfo) {
   const backend = 'xterm-headless';
   if (state === 'running')
@@ -201,7 +201,7 @@ export const destroy: TtyCommand = {
   name: 'destroy',
   usage: 'ID [--force]',
   summary: 'End a terminal and everything in it.',
-  options: { force: { type: 'boolean', about: 'KILL at once' } },
+  options: { force: { type: 'boolean', about: 'send SIGKILL at once' } },
   async run(call): Promise<TtyAnswer> {
     const [id = ''] = call.expect('ID');
     const { caller } = call;
@@ -231,7 +231,7 @@ export const destroy: TtyCommand = {
   },
 };
 
-/** An interactive shell ignores TERM and ends by a hang-up: that comes first, the rest for whoever ignores it. */
+/** An interactive shell ignores SIGTERM and exits on SIGHUP, so SIGHUP comes first. */
 async function end(
   host: HostApi,
   { owner, id }: ProcessInfo,

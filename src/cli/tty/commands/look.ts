@@ -17,9 +17,9 @@ export const snapshot: TtyCommand = {
   summary: 'Show the screen.',
   options: {
     format: { type: 'string', about: 'structured (default) or text' },
-    'include-scrollback': { type: 'boolean', about: 'what has scrolled off as well' },
+    'include-scrollback': { type: 'boolean', about: 'also the lines that have scrolled off' },
     'include-cells': { type: 'boolean', about: 'every cell with its colours and attributes' },
-    at: { type: 'string', about: 'the screen as it was behind this event' },
+    at: { type: 'string', about: 'the screen as it was after this event' },
   },
   printsText: true,
   async run(call): Promise<TtyAnswer> {
@@ -36,7 +36,7 @@ export const snapshot: TtyCommand = {
       format === 'text'
         ? textSnapshot(process.id, shown)
         : structuredSnapshot(process.id, snapshotOf(view), { scrollback, cells });
-    // Its scripts look for every snapshot among the artifacts; others would only find their disk filled.
+    // agent-tty's scripts look for every snapshot among the artifacts.
     if (call.isPeer) {
       const name = `snapshot-${view.seq}-${format}.json`;
       const bytes = Buffer.from(`${JSON.stringify(result)}\n`);
@@ -60,16 +60,16 @@ export const wait: TtyCommand = {
     'ID (--exit | --idle-ms N | --text T | --regex R | --screen-stable-ms N | --cursor-row N ...)',
   summary: 'Wait for the screen, for silence or for the end.',
   options: {
-    exit: { type: 'boolean', about: 'until its program has ended' },
-    'idle-ms': { type: 'string', about: 'until nothing was printed for so long' },
+    exit: { type: 'boolean', about: 'until its program has exited' },
+    'idle-ms': { type: 'string', about: 'until nothing was printed for this long' },
     text: { type: 'string', about: 'until the screen shows this text' },
     regex: { type: 'string', about: 'until the screen matches this' },
-    'screen-stable-ms': { type: 'string', about: 'until the screen has not changed for so long' },
+    'screen-stable-ms': { type: 'string', about: 'until the screen has not changed for this long' },
     'cursor-row': { type: 'string', about: 'until the cursor is in this row, from 0' },
     'cursor-col': { type: 'string', about: 'and in this column' },
-    'after-seq': { type: 'string', about: 'only what is shown behind this event counts' },
+    'after-seq': { type: 'string', about: 'only what is shown after this event counts' },
     stream: { type: 'boolean', about: 'look in what was printed, not only at what is visible' },
-    gone: { type: 'boolean', about: 'until it is not there any more' },
+    gone: { type: 'boolean', about: 'until it is gone' },
     'changed-from': { type: 'string', about: 'until the screen has another hash than this' },
     timeout: {
       type: 'string',
@@ -143,7 +143,7 @@ function conditionOf(call: TtyCall): ScreenCondition | undefined {
   };
 }
 
-/** A repeated group that repeats inside is what makes a pattern slow. */
+/** A repeated group with a repetition inside can take exponential time. */
 const NESTED_QUANTIFIER = /\([^()]*[+*}][^()]*\)[+*{]/;
 
 function checkPattern(call: TtyCall, regex: string): void {
@@ -156,7 +156,7 @@ function checkPattern(call: TtyCall, regex: string): void {
   }
 }
 
-/** Silence counts from this call on, not from the last thing that was printed. */
+/** Silence counts from this call on, not from the last output. */
 async function waitPlain(
   call: TtyCall,
   id: string,

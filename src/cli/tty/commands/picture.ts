@@ -31,8 +31,8 @@ export const screenshot: TtyCommand = {
     'show-cursor': { type: 'boolean', about: 'with the cursor' },
     'hide-cursor': { type: 'boolean', about: 'without it (default)' },
     scale: { type: 'string', about: '1 to 4' },
-    at: { type: 'string', about: 'the screen as it was behind this event' },
-    out: { type: 'string', about: 'where to put it' },
+    at: { type: 'string', about: 'the screen as it was after this event' },
+    out: { type: 'string', about: 'file to write' },
   },
   async run(call): Promise<TtyAnswer> {
     const [id = ''] = call.expect('ID');
@@ -106,9 +106,9 @@ export const recordExport: TtyCommand = {
   summary: 'Write a recording.',
   options: {
     format: { type: 'string', about: recordingFormats.join(', ') },
-    out: { type: 'string', about: 'where to put it' },
+    out: { type: 'string', about: 'file to write' },
     timing: { type: 'string', about: 'recorded, accelerated (pauses cut to 0.4 s), max-speed' },
-    speed: { type: 'string', about: 'so many times as fast' },
+    speed: { type: 'string', about: 'this many times as fast' },
     from: { type: 'string', about: 'first event' },
     to: { type: 'string', about: 'last event' },
   },

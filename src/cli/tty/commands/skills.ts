@@ -1,4 +1,4 @@
-// `tty skills list`, `skills get`, `skills path`: how to drive terminals, told to whoever asks the command itself.
+// `tty skills list`, `skills get`, `skills path`: instructions for agents on how to drive terminals.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A seat at a terminal: its screen here, the person's keys there, until it ends or the person leaves.
+// Attaches a person's terminal to a process: its screen here, the keys there, until it ends or the person detaches.
 
 import type { ReadStream } from 'node:tty';
 import { randomId } from '../base/ids.ts';
@@ -11,53 +11,52 @@ import { isError, type Caller } from './caller.ts';
 import { outcomeWords } from './output/outcome.ts';
 import { quote } from './output/terminal-text.ts';
 
-export interface SeatOptions {
-  /** The key that leaves. */
+export interface AttachOptions {
+  /** The key that detaches. */
   readonly key: number;
   /** Nothing is typed or resized. */
   readonly readOnly: boolean;
   /** Others may type as well. */
   readonly share: boolean;
-  /** The keyboard is taken from whoever holds it. */
+  /** Take the keyboard from the client that holds it. */
   readonly steal: boolean;
 }
 
 /** Ctrl-]. */
 const LEAVING_KEY = 0x1d;
 
-export function sitAt(
+export function attachTo(
   caller: Caller,
   target: ProcessInfo,
-  options: SeatOptions = { key: LEAVING_KEY, readOnly: false, share: false, steal: false },
+  options: AttachOptions = { key: LEAVING_KEY, readOnly: false, share: false, steal: false },
 ): Promise<{ detached: boolean; words: string }> {
-  return new Seat(caller, target, options).sit();
+  return new Attachment(caller, target, options).run();
 }
 
-/** The keyboard is taken for so long, and again before that is over: a person who is cut off blocks nobody. */
+/** The keyboard is held for this long and renewed before: a client that is cut off does not block others. */
 const HOLD_MS = 10_000;
 const RENEW_MS = 3000;
 const READ_WAIT_MS = 25_000;
-/** What a program may have switched on in the person's own terminal. */
+/** Resets what a program may have switched on in the person's terminal. */
 const LEAVE =
   '\x1b[?1049l\x1b[?25h\x1b[0 q\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[0m\r\n';
 
-/** One person at one terminal. */
-class Seat {
+class Attachment {
   private readonly caller: Caller;
   private readonly target: ProcessInfo;
-  private readonly options: SeatOptions;
+  private readonly options: AttachOptions;
   private readonly holder = `attach-${randomId().slice(0, 8)}`;
   private readonly left = new AbortController();
-  /** Somebody else has the keyboard now. */
+  /** Another client has taken the keyboard. */
   private ousted = false;
 
-  constructor(caller: Caller, target: ProcessInfo, options: SeatOptions) {
+  constructor(caller: Caller, target: ProcessInfo, options: AttachOptions) {
     this.caller = caller;
     this.target = target;
     this.options = options;
   }
 
-  async sit(): Promise<{ detached: boolean; words: string }> {
+  async run(): Promise<{ detached: boolean; words: string }> {
     const { stdin, stdout } = process;
     const { readOnly, share, steal } = this.options;
     const holds = !readOnly && !share;
@@ -101,7 +100,7 @@ class Seat {
     await (await this.caller.host()).keyboard(owner, params);
   }
 
-  /** One line, then what was on the person's screen scrolls out of it: it is not lost. */
+  /** One line; then the person's screen scrolls up, so that its content is not lost. */
   private tellHowToLeave(): void {
     const { key, readOnly } = this.options;
     const { id, name } = this.target;
@@ -121,7 +120,7 @@ class Seat {
       .catch(() => undefined);
   }
 
-  /** The screen as it is now; answers the event behind which to go on. */
+  /** Paints the current screen; returns the event after which to continue. */
   private async paint(): Promise<number> {
     const [{ Screens }, { repaint }, { openSession }] = await Promise.all([
       import('../screen/view/screens.ts'),
@@ -150,7 +149,7 @@ class Seat {
     if (data.length > 0 && !this.options.readOnly) {
       const { owner, id } = this.target;
       const host = await this.caller.host();
-      // Its end is told by what is read.
+      // The end of the process is seen in `follow`.
       await host.write(owner, { id, data, holder: this.holder }).catch((error: unknown) => {
         if (isError(error, 'keyboard_held')) this.refused(error);
       });
