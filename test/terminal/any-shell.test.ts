@@ -179,9 +179,17 @@ describe('a waited run', () => {
   );
 
   it.each(
-    ['bash --norc', 'zsh -f', 'fish --no-config', 'mksh', 'ksh', 'tcsh', 'busybox sh'].map(
-      (start) => ({ start, cols: 80 }),
-    ),
+    [
+      'bash --norc',
+      'env -i bash --norc',
+      'env TERM=dumb bash --norc',
+      'zsh -f',
+      'fish --no-config',
+      'mksh',
+      'ksh',
+      'tcsh',
+      'busybox sh',
+    ].map((start) => ({ start, cols: 80 })),
   )('[TM44] leaves nothing of its sentinel in $start of $cols columns', async ({ start, cols }) => {
     if (!isThere(start.split(' ', 1)[0] ?? '')) return;
     const terminal = await open(start, cols);

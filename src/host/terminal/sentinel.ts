@@ -32,6 +32,7 @@ export class Sentinel {
   readonly line: string;
   readonly string: Pattern;
   readonly echo: Pattern;
+  readonly scrolledEcho: Pattern;
 
   constructor(
     told: (status: number) => void,
@@ -43,6 +44,7 @@ export class Sentinel {
     this.line = lines[language](print);
     this.string = new SentinelString(this.token, told);
     this.echo = new SentinelEcho(this.line.trimStart());
+    this.scrolledEcho = new ScrolledEcho(this.line);
   }
 }
 
@@ -136,6 +138,35 @@ class SentinelEcho implements Pattern {
   found(): void {
     this.left -= 1;
   }
+}
+
+const SCROLLED = Buffer.from('\r<');
+/** A shorter end of the line could be output. */
+const LEAST_SCROLLED = 16;
+
+/** On a dumb terminal readline keeps a long line in one row: it goes back, prints "<" and the end of the line. */
+class ScrolledEcho implements Pattern {
+  private readonly line: string;
+
+  constructor(line: string) {
+    this.line = line;
+  }
+
+  find(bytes: Buffer, from: number): number {
+    return findStart(bytes, SCROLLED, from);
+  }
+
+  match(bytes: Buffer, at: number): number | 'more' | undefined {
+    const start = at + SCROLLED.length;
+    if (bytes.length <= start) return 'more';
+    const text = bytes.toString('latin1', start, start + this.line.length);
+    const length = text.search(/[\r\n]/);
+    if (length < 0) return this.line.includes(text) ? 'more' : undefined;
+    const isEnd = length >= LEAST_SCROLLED && this.line.endsWith(text.slice(0, length));
+    return isEnd ? SCROLLED.length + length : undefined;
+  }
+
+  found(): void {}
 }
 
 /** At the right margin a line editor prints a space and goes back: not the space of the line itself. */

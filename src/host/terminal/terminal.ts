@@ -143,7 +143,8 @@ export class Terminal {
 
   private arm(told: (status: number) => void, language = this.language): Sentinel {
     const sentinel = new Sentinel(told, language);
-    this.scanner.patterns.add(sentinel.string).add(sentinel.echo);
+    const { string, echo, scrolledEcho } = sentinel;
+    this.scanner.patterns.add(string).add(echo).add(scrolledEcho);
     return sentinel;
   }
 
@@ -152,9 +153,10 @@ export class Terminal {
     return this.program === 'fish' ? 'fish' : this.program.endsWith('csh') ? 'csh' : 'posix';
   }
 
-  private disarm({ string, echo }: Sentinel): void {
+  private disarm({ string, echo, scrolledEcho }: Sentinel): void {
     this.scanner.patterns.delete(string);
     this.scanner.patterns.delete(echo);
+    this.scanner.patterns.delete(scrolledEcho);
   }
 }
 
