@@ -169,9 +169,13 @@ async function restart() {
   await first.stop();
   let answered = 0;
   const took = await timed(async () => {
-    const server = spawn(process.execPath, [MAIN, 'serve', '--json', '--home', home], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const server = spawn(
+      process.execPath,
+      [MAIN, 'serve', '--json', '--home', home, '--token-file', join(home, 'token')],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     const [line] = await once(server.stdout, 'data');
     const { url, tokenFile } = JSON.parse(line);
     const headers = { authorization: `Bearer ${readFileSync(tokenFile, 'utf8').trim()}` };

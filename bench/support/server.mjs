@@ -32,7 +32,7 @@ export async function openServer(options = {}) {
   };
   const server = spawn(
     process.execPath,
-    [...ENGINE_FLAGS, MAIN, 'serve', '--json', '--home', home],
+    [...ENGINE_FLAGS, MAIN, 'serve', '--json', '--home', home, '--token-file', join(home, 'token')],
     {
       env,
       // As one that is started for somebody.

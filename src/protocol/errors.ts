@@ -29,7 +29,7 @@ export const errors = {
     401,
     REFUSED,
     12,
-    'Send "Authorization: Bearer TOKEN". The admin token is in the file "token" of the state directory.',
+    'Send "Authorization: Bearer TOKEN". "holdfast token admin" prints a token.',
   ),
   forbidden: row(403, REFUSED, 12, 'Use a token, host name and origin that this server allows.'),
   from_inside: row(

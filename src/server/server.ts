@@ -49,6 +49,8 @@ export interface ServerOptions {
   readonly address?: string;
   /** A path, or "none". By default it lies in the home. */
   readonly socket?: string;
+  /** A file with an admin token, created if it is missing. By default there is none. */
+  readonly tokenFile?: string;
   readonly clock?: Clock;
   readonly report?: (message: string) => void;
   /** The access log: called once for each request, when it has ended. */
@@ -85,7 +87,7 @@ export interface ServerOptions {
 export interface RunningServer {
   readonly url: string;
   readonly socket: string | undefined;
-  readonly tokenFile: string;
+  readonly tokenFile: string | undefined;
   readonly keeperPid: number;
   readonly home: string;
   readonly version: string;
@@ -173,7 +175,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const { home, socket, releases } = context;
   const { address = DEFAULT_ADDRESS } = options;
   const clock = options.clock ?? systemClock;
-  const tokens = new Tokens(home.folder, clock);
+  const tokens = new Tokens(home.folder, clock, { adminFile: options.tokenFile });
   const pages = new PageSessions(home.folder, clock);
   const { env, keeperArgs = [], signal } = options;
   const host = reconnectingHost(() =>
@@ -219,7 +221,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
-    tokenFile: tokens.adminFile,
+    tokenFile: options.tokenFile,
     keeperPid: keeper.pid,
     home: home.folder,
     version: VERSION,

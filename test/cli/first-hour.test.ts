@@ -51,7 +51,10 @@ class Person {
   }
 
   async serve(script = main): Promise<{ url: string; token: string }> {
-    const server = this.start(['serve', '--json'], script);
+    const server = this.start(
+      ['serve', '--json', '--token-file', join(this.home, 'token')],
+      script,
+    );
     await server.until('stdout', '\n');
     const { url, tokenFile } = JSON.parse(server.text('stdout')) as Record<string, string>;
     return { url: url ?? '', token: readFileSync(tokenFile ?? '', 'utf8').trim() };

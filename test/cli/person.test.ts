@@ -74,7 +74,7 @@ describe('a person at a terminal', () => {
       await place.background('--name', 'web-2', 'sleep 60'),
       await place.finished('--name', 'old-web', 'exit 3'),
     ];
-    const { shown } = await ending(await onTerminal('ps', '--name', 'web'));
+    const { shown } = await place.onTerminal('ps', '--name', 'web');
     expect(shown).toMatch(/BYTES +OWNER +NAME +COMMAND/);
     expect(shown).toMatch(/ann +web-1 /);
     const listed = async (...args: string[]) =>
@@ -311,7 +311,9 @@ describe('a server that died', () => {
   it('[SV61] starts its keeper with the limits of the environment, as every command does', async () => {
     const fresh = new Place();
     const env = { ...fresh.env, HOLDFAST_LIMITS: '{"graceMs":1234}' };
-    const server = new Running(['serve', '--json'], { env });
+    const server = new Running(['serve', '--json', '--token-file', join(fresh.folder, 'token')], {
+      env,
+    });
     await server.until('stdout', '\n');
     const { url, tokenFile } = JSON.parse(server.text('stdout')) as Record<string, string>;
     const token = readFileSync(tokenFile ?? '', 'utf8').trim();

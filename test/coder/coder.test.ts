@@ -947,6 +947,6 @@ describe('the wire', () => {
     });
     expect(await second.chat(randomUUID()).list()).toEqual([]);
     expect((await second.chat(chat).signal(id, 'kill')).status).toBe(200);
-    expect(readFileSync(second.server.tokenFile, 'utf8').trim()).toBe(first.token);
+    expect(readFileSync(second.server.tokenFile ?? '', 'utf8').trim()).toBe(first.token);
   });
 });

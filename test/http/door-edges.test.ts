@@ -151,7 +151,7 @@ describe('tokens.json', () => {
     const { status, stdout } = spawnSync('sh', args, { encoding: 'utf8' });
     expect([status, stdout.trim()]).toEqual([1, 'storage_full']);
     expect(readFileSync(join(folder, 'tokens.json'), 'utf8')).toBe(before);
-    expect(readdirSync(folder).toSorted()).toEqual(['token', 'tokens.json', 'tokens.json.lock']);
+    expect(readdirSync(folder).toSorted()).toEqual(['tokens.json', 'tokens.json.lock']);
     expect(tokens.bearer(token)).toMatchObject({ owner: 'chat:a' });
   });
 

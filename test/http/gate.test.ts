@@ -9,6 +9,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   readlinkSync,
   statSync,
   writeFileSync,
@@ -20,13 +21,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { startServer } from '../../src/server/server.ts';
 import { createDoor } from '../../src/server/http/door.ts';
 import { Router, type Route } from '../../src/server/http/router.ts';
 import { UnprovenConnections } from '../../src/server/http/unproven-connections.ts';
 import { Tokens } from '../../src/server/http/tokens.ts';
 import type { AccessEntry } from '../../src/server/http/request-context.ts';
 import { openDoor, PREFIX, serve, type Served } from '../support/coder-client.ts';
-import { failure, onCleanup, temporaryFolder } from '../support/hosts.ts';
+import { failure, onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { RawConnection } from '../support/raw-http.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { dice, SEED } from '../support/random.ts';
@@ -369,10 +371,50 @@ describe('pages', () => {
 });
 
 describe('tokens', () => {
-  it('[G2] the token is made once, private whatever the umask, and used by all who start at once', () => {
+  it('[G2] an admin token is kept as a hash only; the plain one of an earlier version goes over by itself and stays valid', async () => {
+    const home = temporaryFolder();
+    const old = `hf_${'x'.repeat(43)}`;
+    writeFileSync(join(home, 'token'), `${old}\n`, { mode: 0o600 });
+    const served = await startServer({
+      home,
+      env: process.env,
+      keeperArgs: ['--idle-ms', '60000'],
+    });
+    onCleanup(async () => {
+      await served.close();
+      await stopKeeper(home);
+    });
+    expect([served.tokenFile, existsSync(join(home, 'token'))]).toEqual([undefined, false]);
+    const { token, info } = new Tokens(home, systemClock).createAdmin();
+    const stored = readFileSync(join(home, 'tokens.json'), 'utf8');
+    for (const each of [old, token]) {
+      expect(stored).not.toContain(each.slice(3));
+      const headers = { Authorization: `Bearer ${each}` };
+      expect((await fetch(`${served.url}/metrics`, { headers })).status).toBe(200);
+    }
+    expect(new Tokens(home, systemClock).revoke(info.id)).toBe(true);
+    const headers = { Authorization: `Bearer ${token}` };
+    expect((await fetch(`${served.url}/metrics`, { headers })).status).toBe(401);
+  });
+
+  it('[G2] where the hashes cannot be stored the old token stays as it is, and works', () => {
     const folder = temporaryFolder();
-    const [first, second] = [new Tokens(folder, systemClock), new Tokens(folder, systemClock)];
-    const token = readFileSync(first.adminFile, 'utf8').trim();
+    const old = `hf_${'x'.repeat(43)}`;
+    writeFileSync(join(folder, 'token'), old, { mode: 0o600 });
+    writeFileSync(join(folder, 'tokens.json'), 'torn', { mode: 0o600 });
+    const serving = (): Tokens => new Tokens(folder, systemClock, { adminFile: undefined });
+    expect(serving().bearer(old)).toMatchObject({ owner: '*' });
+    rmSync(join(folder, 'tokens.json'));
+    expect(serving().bearer(old)).toMatchObject({ owner: '*' });
+    expect(existsSync(join(folder, 'token'))).toBe(false);
+  });
+
+  it('[G2] a token file is made once, private whatever the umask, and used by all who start at once', () => {
+    const folder = temporaryFolder();
+    const file = join(folder, 'token');
+    const made = (): Tokens => new Tokens(folder, systemClock, { adminFile: file });
+    const [first, second] = [made(), made()];
+    const token = readFileSync(file, 'utf8').trim();
     expect(token).toMatch(/^hf_[\w-]{43}$/);
     for (const each of [first, second])
       expect(each.bearer(token)).toEqual({ tokenId: 'admin', owner: '*' });
@@ -421,9 +463,10 @@ describe('tokens', () => {
   });
 
   it('[G3] tokens are compared by their sums, in time that tells nothing', () => {
-    const tokens = new Tokens(temporaryFolder(), systemClock);
+    const folder = temporaryFolder();
+    const tokens = new Tokens(folder, systemClock, { adminFile: join(folder, 'secret') });
     tokens.create('chat:a');
-    const admin = readFileSync(tokens.adminFile, 'utf8').trim();
+    const admin = readFileSync(join(folder, 'secret'), 'utf8').trim();
     const other = `${admin.slice(0, -1)}${admin.endsWith('A') ? 'B' : 'A'}`;
     // Each twice, and after one that is good: what was shown last is remembered.
     for (const odd of ['', 'x', 'x'.repeat(100_000), '\0', '*', 'ü', other]) {

@@ -32,10 +32,10 @@ let token: string;
 
 beforeEach(async () => {
   place = new Place();
-  server = place.start('serve', '--json');
+  server = place.start('serve', '--json', '--token-file', join(place.folder, 'token'));
   await server.until('stdout', '\n');
   ready = JSON.parse(server.text('stdout')) as Ready;
-  token = readFileSync(join(ready.home, 'token'), 'utf8').trim();
+  token = readFileSync(join(place.folder, 'token'), 'utf8').trim();
   keeper = await connectKeeper({ home: ready.home, env: process.env, startIfMissing: false });
 });
 
@@ -241,7 +241,8 @@ describe('a caller whose connection cannot be had', () => {
       await server.ended;
       // In a world of processes of its own the server's number means somebody else.
       const world = ['--pid', '--fork', '--kill-child', '--mount-proc'];
-      const args = [...world, process.execPath, main, 'serve', '--json'];
+      const file = ['--token-file', join(place.folder, 'token')];
+      const args = [...world, process.execPath, main, 'serve', '--json', ...file];
       const env = { ...process.env, ...place.env };
       const elsewhere = spawn('unshare', args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
       const [line] = (await once(elsewhere.stdout, 'data')) as [Buffer];

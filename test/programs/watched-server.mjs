@@ -2,6 +2,7 @@
 // its thread was working. Argument: the home. Says where it is on stdout; each line on stdin is answered with what it
 // has seen; the end of stdin ends it, its keeper and everything the keeper holds.
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createInterface } from 'node:readline';
 import { threadId, threadTimeNs } from '../../dist/base/workers/thread-time.js';
@@ -15,6 +16,7 @@ process.on('unhandledRejection', (error) => seen.unhandled.push(String(error?.st
 
 const server = await startServer({
   home,
+  tokenFile: join(home, 'token'),
   defaultDirectory: home,
   env: { PATH: process.env.PATH, HOME: home },
   keeperArgs: [

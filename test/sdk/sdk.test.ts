@@ -48,7 +48,8 @@ async function serve(
   home: string,
   ...args: string[]
 ): Promise<{ ready: Ready; server: ChildProcess }> {
-  const server = spawn(process.execPath, [main, 'serve', '--home', home, '--json', ...args], {
+  const words = [main, 'serve', '--home', home, '--json', '--token-file', join(home, 'token')];
+  const server = spawn(process.execPath, [...words, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, HOLDFAST_IDLE: '60s' },
   });

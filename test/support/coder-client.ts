@@ -39,10 +39,11 @@ export async function serve(options: Partial<ServerOptions> = {}): Promise<Serve
     env: process.env,
     keeperArgs: ['--idle-ms', '60000'],
     report: (message) => reports.push(message),
+    tokenFile: join(home, 'token'),
     ...options,
     home,
   });
-  const token = readFileSync(server.tokenFile, 'utf8').trim();
+  const token = readFileSync(server.tokenFile ?? '', 'utf8').trim();
   const agent = new Agent({ keepAlive: true });
   const tokens = new Tokens(home, systemClock);
   const caller = (bearer: string, headers: Record<string, string>): CoderClient =>

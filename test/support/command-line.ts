@@ -93,6 +93,7 @@ export interface Envelope {
 export class Place {
   readonly folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'));
   readonly home = join(this.folder, 'home');
+  private readonly terminals = join(this.folder, 'terminals');
   readonly env: NodeJS.ProcessEnv;
 
   /** With these limits for the keeper that the first command starts. */
@@ -130,19 +131,21 @@ export class Place {
   }
 
   /**
-   * What a terminal receives from a command: the command itself runs on a terminal that another keeps. Without colours,
-   * so that every control character there is one that should not be.
+   * What a terminal receives from a command: the command itself runs on a terminal that another keeper holds, for inside
+   * a process of this one it would act for the owner of that process. Without colours, so that every control character there
+   * is one that should not be.
    */
   async onTerminal(...args: string[]): Promise<{ code: number | null; shown: string }> {
     const [command = '', ...rest] = args;
     const inner = ['--', process.execPath, main, command, '--home', this.home, ...rest];
-    const plain = { ...this.env, NO_COLOR: '1' };
+    const plain = { ...this.env, HOLDFAST_HOME: this.terminals, NO_COLOR: '1' };
     const { code, stdout } = await new Running(['run', '--pty', ...inner], { env: plain }).ended;
     return { code, shown: stdout };
   }
 
   async close(): Promise<void> {
     await this.run('shutdown');
+    await this.run('shutdown', '--home', this.terminals);
     rmSync(this.folder, { recursive: true });
   }
 }

@@ -22,6 +22,11 @@ export const command: Command = {
       value: 'PATH',
       about: 'unix socket (default server.sock in the home), or "none"',
     },
+    'token-file': {
+      type: 'string',
+      value: 'FILE',
+      about: 'accept the secret in this file as an admin token; it is created if missing',
+    },
     directory: {
       type: 'string',
       value: 'DIR',
@@ -63,8 +68,8 @@ export const command: Command = {
     },
   },
   notes: [
-    'Every request needs "Authorization: Bearer TOKEN" with the token of the file "token" in the home,',
-    'except through the socket in the home, which only you can reach.',
+    'Every request needs "Authorization: Bearer TOKEN"; "holdfast token admin" prints a token.',
+    'The socket in the home needs none: only you can reach it.',
     'SIGTERM and Ctrl-C end only the server: the keeper and its processes keep running.',
   ],
   read({ words, caller, out }) {
@@ -94,7 +99,7 @@ export const command: Command = {
       if (!server) return startedByKeeper(caller, out);
       process.title = 'hf-server';
       goAhead();
-      const { url, tokenFile, keeperPid, home, version } = server;
+      const { url, tokenFile = null, keeperPid, home, version } = server;
       const ready = {
         url,
         socket: server.socket ?? null,
@@ -134,10 +139,11 @@ async function startedByKeeper(caller: Caller, out: Output): Promise<Answer> {
 }
 
 function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
-  const [port, address, socket, directory, hook] = [
+  const [port, address, socket, tokenFile, directory, hook] = [
     words.count('port', MOST_PORT),
     words.text('host'),
     words.text('socket'),
+    words.text('token-file'),
     words.text('directory'),
     words.text('completion-webhook'),
   ];
@@ -148,6 +154,7 @@ function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
     ...(port !== undefined && { port }),
     ...(address !== undefined && { address }),
     ...(socket !== undefined && { socket }),
+    ...(tokenFile !== undefined && { tokenFile: resolve(caller.cwd, tokenFile) }),
     // A relative path would count from the keeper's directory.
     ...(directory !== undefined && { defaultDirectory: resolve(caller.cwd, directory) }),
     ...(hook !== undefined && {
@@ -167,6 +174,7 @@ function againOf(words: Words, { cwd }: Caller): string[] {
   const path = (text: string): string => resolve(cwd, text);
   return words.again(['port', 'home', 'json', 'owner', 'resume'], {
     socket: (text) => (text === 'none' ? text : path(text)),
+    'token-file': path,
     directory: path,
   });
 }
@@ -179,20 +187,15 @@ function portOf(words: Words): string[] {
 interface Ready {
   readonly url: string;
   readonly socket: string | null;
-  readonly tokenFile: string;
+  readonly tokenFile: string | null;
   readonly keeperPid: number;
   readonly home: string;
   readonly openToAll: boolean;
 }
 
-function greeting(
-  { url, socket, tokenFile, keeperPid, home, openToAll }: Ready,
-  cli: string,
-): string[] {
+function greeting(ready: Ready, cli: string): string[] {
+  const { url, socket, tokenFile, keeperPid, home, openToAll } = ready;
   const elsewhere = home === join(homedir(), '.holdfast') ? '' : ` --home ${shellWord(home)}`;
-  // The header comes from stdin: every local user can read the arguments of curl.
-  const auth = `sed 's/^/Authorization: Bearer /' ${shellWord(tokenFile)} | `;
-  const curl = `${openToAll ? '' : auth}curl -s${openToAll ? '' : ' -H @-'} ${shellWord(url)}`;
   return [
     `Holdfast serves ${url}${socket === null ? '' : ` and ${socket}`} (keeper ${keeperPid}).`,
     ...(openToAll
@@ -200,12 +203,25 @@ function greeting(
       : []),
     '',
     'Try it from another terminal:',
-    `  ${curl}/v1/run -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
+    `  ${curlTo(ready, `${cli} token admin${elsewhere}`)}/v1/run -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
     `  ${cli} run${elsewhere} 'echo hello'`,
     `  ${cli} dashboard${elsewhere}`,
+    ...(openToAll || tokenFile !== null
+      ? []
+      : [`The port needs a token. This prints one:  ${cli} token admin${elsewhere}`]),
     '',
     `Ctrl-C ends the server; its processes keep running. To end everything:  ${cli} shutdown${elsewhere}`,
   ];
+}
+
+/** Through the socket where there is one: it needs no token. */
+function curlTo({ url, socket, tokenFile, openToAll }: Ready, tokenCommand: string): string {
+  if (openToAll) return `curl -s ${shellWord(url)}`;
+  if (socket !== null && tokenFile === null)
+    return `curl -s --unix-socket ${shellWord(socket)} http://localhost`;
+  const token = tokenFile === null ? tokenCommand : `cat ${shellWord(tokenFile)}`;
+  // The header comes from stdin: every local user can read the arguments of curl.
+  return `${token} | sed 's/^/Authorization: Bearer /' | curl -s -H @- ${shellWord(url)}`;
 }
 
 function waitForEnd(): Promise<NodeJS.Signals> {

@@ -2,6 +2,7 @@
 
 import { systemClock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
+import { EVERYONE } from '../../protocol/host-api.ts';
 import { openHome } from '../../keeper/home.ts';
 import { chatOwner, parseUuid } from '../../server/coder/chat-scope.ts';
 import type { Answer, Command } from '../arguments/command.ts';
@@ -9,9 +10,9 @@ import { alignedRows } from '../output/table.ts';
 
 export const command: Command = {
   name: 'token',
-  usage: 'create --chat ID [--expires 1h] | list | revoke TOKEN_ID',
-  summary: 'Create, list and revoke tokens for one chat or owner.',
-  takes: ['create', 'list', 'revoke'],
+  usage: 'admin | create --chat ID [--expires 1h] | list | revoke TOKEN_ID',
+  summary: 'Create, list and revoke tokens: for everything, or for one chat or owner.',
+  takes: ['admin', 'create', 'list', 'revoke'],
   options: {
     chat: {
       type: 'string',
@@ -22,14 +23,14 @@ export const command: Command = {
     expires: {
       type: 'string',
       value: '1h',
-      about: 'create: how long it is valid (default: until revoked)',
+      about: 'admin, create: how long it is valid (default: until revoked)',
     },
   },
   notes: ['The token is printed once, when it is created; only its hash is stored.'],
   read({ words, caller }) {
-    const [verb = '', id] = words.expect('create, list or revoke', '[TOKEN_ID]');
-    const known = ['create', 'list', 'revoke'].includes(verb);
-    if (!known) throw words.wrong(`"${verb}" is not create, list or revoke`);
+    const [verb = '', id] = words.expect('admin, create, list or revoke', '[TOKEN_ID]');
+    const known = ['admin', 'create', 'list', 'revoke'].includes(verb);
+    if (!known) throw words.wrong(`"${verb}" is not admin, create, list or revoke`);
     if (verb === 'revoke' && id === undefined)
       throw words.wrong('missing argument TOKEN_ID: "holdfast token list" shows the ids');
     if (verb !== 'revoke' && id !== undefined) throw words.wrong(`unexpected argument "${id}"`);
@@ -48,22 +49,23 @@ export const command: Command = {
       await caller.refuseInside('manage tokens');
       const { Tokens } = await import('../../server/http/tokens.ts');
       const tokens = new Tokens(openHome(caller.home).folder, systemClock);
-      if (verb === 'create' && owner !== undefined) {
-        const { token, info } = tokens.create(owner, expiresMs);
+      if (verb === 'admin' || (verb === 'create' && owner !== undefined)) {
+        const { token, info } =
+          verb === 'admin' ? tokens.createAdmin(expiresMs) : tokens.create(owner ?? '', expiresMs);
         return { result: { token, ...info }, lines: [token] };
       }
       if (verb === 'list') {
         const list = tokens.list();
         const rows = list.map(({ id: name, owner, expiresAtMs }) => [
           name,
-          owner,
+          owner === EVERYONE ? 'admin' : owner,
           expiresAtMs === undefined
             ? 'until revoked'
             : `until ${new Date(expiresAtMs).toISOString()}`,
         ]);
         return {
           result: { tokens: list },
-          lines: rows.length === 0 ? ['No scoped tokens.'] : alignedRows(rows, Infinity),
+          lines: rows.length === 0 ? ['No tokens.'] : alignedRows(rows, Infinity),
         };
       }
       if (!tokens.revoke(id ?? ''))

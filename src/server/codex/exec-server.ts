@@ -57,7 +57,8 @@ export async function listenExecServer(options: ListenOptions): Promise<RunningE
   const admission = wsAuth(auth, join(home, TOKEN_FILE), clock);
   const { token } = admission;
   const { host, codex, owner } = await opened(options, home);
-  const within = (bearer: Bearer | undefined): Bearer | undefined => bearer && { ...bearer, owner };
+  const within = (bearer: Bearer | undefined): Bearer | undefined =>
+    bearer && owner !== undefined ? { ...bearer, owner } : bearer;
   const hosts = new Set<string>();
   const door = createDoor({
     router: new Router([codexRoute('/', codex), readyRoute]),
@@ -93,7 +94,7 @@ export async function speakExecServer(
   output: Writable,
 ): Promise<void> {
   const { host, codex, owner } = await opened(options, openHome(options.home).folder);
-  const caller = { tokenId: 'stdio', owner, admin: owner === EVERYONE };
+  const caller = { tokenId: 'stdio', owner: owner ?? EVERYONE, admin: owner === undefined };
   await new Promise<void>((resolve) => {
     const connection: CodexConnection = new CodexConnection(
       codex,
@@ -111,7 +112,7 @@ export async function speakExecServer(
 async function opened(
   options: ExecServerOptions,
   home: string,
-): Promise<{ host: ReconnectingHost; codex: CodexOptions; owner: Owner }> {
+): Promise<{ host: ReconnectingHost; codex: CodexOptions; owner: Owner | undefined }> {
   const { env, keeperArgs = [], clock = systemClock, cwd, report, detachMs, graceMs } = options;
   const host = reconnectingHost(() => connectKeeper({ home, env, keeperArgs }));
   // Before anything is promised to anybody.
@@ -120,7 +121,7 @@ async function opened(
   return {
     host,
     // Inside a process of this keeper, its sessions belong to the owner of that process.
-    owner: keeper.scope ? (keeper.scope.owner ?? '') : EVERYONE,
+    owner: keeper.scope && (keeper.scope.owner ?? ''),
     codex: codexOptions({ host, clock, home, env, report, cwd, detachMs, graceMs, serial }),
   };
 }

@@ -1,8 +1,8 @@
-// Tokens: who may call, and as which owner. The admin token is one private file. Scoped tokens are stored only as
-// hashes, each bound to one owner. A token is shown once, when it is created.
+// Tokens: who may call, and as which owner. They are stored only as hashes, each bound to one owner, or to all for an
+// admin token. A token is shown once, when it is created. A secret in a file that the user names is an admin token, too.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { statSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { errnoOf } from '../../base/disk.ts';
@@ -26,35 +26,46 @@ interface StoredToken extends TokenInfo {
 /** The caller that a token identifies. */
 export interface Bearer {
   readonly tokenId: string;
-  /** EVERYONE for the admin token. */
+  /** EVERYONE for an admin token. */
   readonly owner: Owner;
 }
 
 const PREFIX = 'hf_';
 
+/** Of the secret in a file. */
+const ADMIN_ID = 'admin';
+/** In the home: where earlier versions kept the admin token. */
+const OLD_ADMIN_FILE = 'token';
+
 export class Tokens {
-  readonly adminFile: string;
   private readonly file: string;
   private readonly clock: Clock;
-  private readonly adminHash: Buffer;
+  private readonly adminHash: Buffer | undefined;
   private stored: readonly StoredToken[] = [];
   /** Why the file in its present state cannot be used. */
   private problem: HoldfastError | undefined;
   private seenAt = '';
   private last: { readonly token: Buffer; readonly sum: Buffer } | undefined;
 
-  /** Creates the admin token if there is none. A file that is empty or unreadable is an error, never open access. */
-  constructor(folder: string, clock: Clock) {
+  /**
+   * `serving`: this is the server. The secret in `adminFile` is an admin token; the file is created if there is none. A file
+   * that is empty or unreadable is an error, never open access.
+   */
+  constructor(folder: string, clock: Clock, serving?: { readonly adminFile: string | undefined }) {
     this.clock = clock;
-    this.adminFile = join(folder, 'token');
     this.file = join(folder, 'tokens.json');
-    this.adminHash = sumOf(secretIn(this.adminFile));
+    if (!serving) return;
+    const { adminFile } = serving;
+    const old = join(folder, OLD_ADMIN_FILE);
+    const kept = adminFile !== old && existsSync(old) ? this.takeOver(old) : undefined;
+    this.adminHash = adminFile === undefined ? kept : sumOf(secretIn(adminFile));
   }
 
   /** Undefined for a token that is unknown, revoked or expired. */
   bearer(token: string): Bearer | undefined {
     const sum = this.hashOfShown(token);
-    if (timingSafeEqual(sum, this.adminHash)) return { tokenId: 'admin', owner: EVERYONE };
+    if (this.adminHash && timingSafeEqual(sum, this.adminHash))
+      return { tokenId: ADMIN_ID, owner: EVERYONE };
     const found = this.current().find((stored) =>
       timingSafeEqual(Buffer.from(stored.sum, 'hex'), sum),
     );
@@ -68,7 +79,18 @@ export class Tokens {
         field: 'owner',
       });
     }
-    const token = newToken();
+    return this.add(owner, lifeMs);
+  }
+
+  createAdmin(lifeMs?: number): { token: string; info: TokenInfo } {
+    return this.add(EVERYONE, lifeMs);
+  }
+
+  private add(
+    owner: Owner,
+    lifeMs: number | undefined,
+    token = newToken(),
+  ): { token: string; info: TokenInfo } {
     const now = this.clock.wallMs();
     const info: TokenInfo = {
       id: randomId().slice(0, 12),
@@ -81,6 +103,22 @@ export class Tokens {
       { ...info, sum: sumOf(token).toString('hex') },
     ]);
     return { token, info };
+  }
+
+  /** The admin token of an earlier version stays valid, as a hash. Returns its hash where it cannot be stored. */
+  private takeOver(old: string): Buffer | undefined {
+    const text = readPrivate(old);
+    // Another program was faster.
+    if (text === undefined) return undefined;
+    const token = checkedSecret(old, text);
+    try {
+      if (this.bearer(token)?.owner !== EVERYONE) this.add(EVERYONE, undefined, token);
+      rmSync(old, { force: true });
+      return undefined;
+    } catch (error) {
+      if (error instanceof HoldfastError) return sumOf(token);
+      throw error;
+    }
   }
 
   list(): TokenInfo[] {
@@ -171,7 +209,7 @@ function damaged(error: unknown): HoldfastError {
       : (errnoOf(error) ?? 'it is no list of tokens');
   return new HoldfastError(
     'tokens_damaged',
-    `The file tokens.json in the state directory cannot be used: ${reason}. The admin token works.`,
+    `The file tokens.json in the state directory cannot be used: ${reason}. The socket in that directory works.`,
   );
 }
 
@@ -179,8 +217,12 @@ function damaged(error: unknown): HoldfastError {
 export function secretIn(file: string): string {
   const made = readPrivate(file);
   if (made === undefined) createPrivate(file, `${newToken()}\n`);
-  const text = (made ?? readPrivate(file) ?? '').trim();
-  if (text.length >= 32) return text;
+  return checkedSecret(file, made ?? readPrivate(file) ?? '');
+}
+
+function checkedSecret(file: string, text: string): string {
+  const secret = text.trim();
+  if (secret.length >= 32) return secret;
   throw new HoldfastError(
     'home_unsafe',
     `The file ${file} holds no secret; remove it to have a new one made.`,

@@ -46,7 +46,7 @@ export interface OpenApi {
 }
 
 const ABOUT =
-  'Starts processes and terminals, keeps every byte of their output, and tells how they ended. Every request needs a token: "Authorization: Bearer TOKEN". The admin token is in the file "token" of the state directory; through the socket "server.sock" in that directory no token is needed.';
+  'Starts processes and terminals, keeps every byte of their output, and tells how they ended. Every request needs a token: "Authorization: Bearer TOKEN". "holdfast token admin" prints a token; through the socket "server.sock" in the state directory none is needed.';
 const OWNER_HEADER: Parameter = {
   name: 'Holdfast-Owner',
   in: 'header',
