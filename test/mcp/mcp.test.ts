@@ -216,12 +216,15 @@ describe('MCP over HTTP', () => {
     expect(status).toBe(403);
   });
 
-  it('[M6] a page may speak to it only from an origin that was named', async () => {
+  it('[M6] a page may speak to it only from an origin that was named, or from the server itself', async () => {
     const open = await serve({ openToAll: true, origins: ['http://localhost:5173'] });
     onCleanup(() => open.stop());
-    const mine = await overHttp(open.server.url, { origin: 'http://localhost:5173' });
-    expect((await mine.client.listTools()).tools).not.toHaveLength(0);
-    for (const origin of ['http://evil.example', open.server.url, 'null'])
+    for (const origin of ['http://localhost:5173', open.server.url]) {
+      const mine = await overHttp(open.server.url, { origin });
+      expect((await mine.client.listTools()).tools).not.toHaveLength(0);
+    }
+    const otherPort = open.server.url.replace(/\d+$/, (port) => `${Number(port) ^ 1}`);
+    for (const origin of ['http://evil.example', otherPort, 'null'])
       await expect(overHttp(open.server.url, { origin })).rejects.toThrow(/Origin/);
   });
 
