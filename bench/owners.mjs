@@ -1,8 +1,9 @@
 // Two owners with a token each: what alice notices of what bob does. Her doings are measured alone and beside an attack in
 // turns, so that what else the machine does falls upon both; she stays below the rate of starts, which would pace her.
 
-import { writeFileSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { setPriority, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Attacker } from './support/attacker.mjs';
 import { HttpCaller, tokenFor } from './support/http-caller.mjs';
@@ -30,6 +31,19 @@ const DOINGS = ['start', 'search', 'read'];
 const CLIENT_NICE = -15;
 
 export async function run(context) {
+  // The shells of terminals would read the start-up files of whoever runs this, and start what these say.
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-owners-'));
+  const own = process.env.HOME;
+  process.env.HOME = home;
+  try {
+    return await measureAll(context);
+  } finally {
+    process.env.HOME = own;
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+async function measureAll(context) {
   const rows = [];
   for (const name of chosen()) {
     context.progress(name);

@@ -74,8 +74,11 @@ export class Owners<P extends Owner> {
   /** "unknown" while it is in the moment of exec. */
   of(entry: ProcessEntry): ReadonlySet<P> | 'unknown' {
     const owners = new Set(this.bySession.get(entry.session));
-    for (const process of this.byRoot.get(entry.session) ?? [])
-      if (isInSession(familyOf(process), entry)) owners.add(process);
+    const roots = [...(this.byRoot.get(entry.session) ?? [])];
+    const proven = roots.filter((process) => isInSession(familyOf(process), entry));
+    for (const process of proven) owners.add(process);
+    // The session of a root is proof enough. A read of the environment can wait for that process's turn on a processor.
+    if (proven.length > 0) return owners;
     const markers = this.table.markersOf(entry.pid, MARKER_NAME);
     if (markers === 'unknown') return owners.size > 0 ? owners : 'unknown';
     for (const value of markers) {

@@ -70,11 +70,14 @@ interface PendingStart {
 
 /** Of one owner: more would wait before another owner's for the threads that start programs. */
 const STARTS_UNDER_WAY = 16;
+/** Of one owner: one thread of libuv's four is left to the others. A thread is held until the program has begun. */
+const SPAWNS_UNDER_WAY = 3;
 
 export class Starter {
   private readonly options: StarterOptions;
   /** A burst of starts does not keep everything else waiting, nor another owner's start. */
   private readonly turns: FairTurns;
+  private readonly spawns = new FairTurns({ perOwner: SPAWNS_UNDER_WAY });
   private readonly pending = new Map<string, PendingStart>();
   private readonly bootId = readBootId();
   private readonly surroundings: StartSurroundings;
@@ -241,7 +244,7 @@ export class Starter {
     const { clock, limits, watcher, registry } = this.options;
     let child: Child | undefined;
     try {
-      child = await this.spawn(plan);
+      child = await this.spawns.run(start.owner, () => this.spawn(plan));
       const facts = this.facts(start, child.pid);
       const setting: ProcessDeps = {
         clock,
