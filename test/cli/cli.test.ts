@@ -41,7 +41,7 @@ describe('run', () => {
     expect(large.stdout.endsWith('299999\n300000\n')).toBe(true);
   });
 
-  it('[C1] holds a process back for as long as nobody reads, and then has every byte of more than is kept', async () => {
+  it('[C1] makes a process wait while its output is not read, and then prints every byte, more than is stored', async () => {
     const faster = 'echo begun; head -c 90000000 /dev/zero';
     const running = place.start('run', '--name', 'faster', faster);
     await running.until('stdout', 'begun');
@@ -98,7 +98,7 @@ describe('run', () => {
     await other.close();
   });
 
-  it('[C3] takes one word for the shell, and what stands behind "--" as it is', async () => {
+  it('[C3] gives one word to the shell, and takes the words after "--" as they are', async () => {
     expect((await place.run('run', 'echo $((1 + 2))')).stdout).toBe('3\n');
     const words = ['$HOME', 'two words', '', '--json', "it's"];
     const { stdout } = await place.run('run', '--', 'printf', '[%s]', ...words);
@@ -154,7 +154,7 @@ describe('run', () => {
     expect(existsSync(made)).toBe(false);
   });
 
-  it('[C3] takes several words for a program and its arguments, options behind the first among them', async () => {
+  it('[C3] takes several words as a program and its arguments, also options after the first', async () => {
     expect((await place.run('run', 'echo', 'a', '--json', '-b', '--', '$HOME')).stdout).toBe(
       'a --json -b -- $HOME\n',
     );
@@ -442,7 +442,7 @@ describe('scripts', () => {
     expect(newer).not.toBe(id);
   });
 
-  it('[C9] are told when what they give means several processes', async () => {
+  it('[C9] get an error when a word matches several processes', async () => {
     const first = await place.background('--name', 'twice', 'sleep 60');
     const second = (await place.run('run', '-b', '--name', 'twice', 'sleep 60')).stdout.trim();
     const byName = await place.run('stop', 'twice');
@@ -453,7 +453,7 @@ describe('scripts', () => {
     expect((await place.run('stop', first, second)).code).toBe(0);
   });
 
-  it('[C29] are told at the start when a name is taken, and which one it means', async () => {
+  it('[C29] learn at the start that a name is in use, and which process it means', async () => {
     const older = await place.background('--name', 'dup', 'sleep 60');
     const newer = await place.run('run', '--name', 'dup', 'true');
     expect(newer).toMatchObject({ code: 0, stderr: expect.stringContaining(`${older} also has`) });
@@ -466,7 +466,7 @@ describe('scripts', () => {
     expect((await place.run('run', '--name', 'dup', 'true')).stderr).toBe('');
   });
 
-  it('[C27] are told what was probably meant, and what is missing', async () => {
+  it('[C27] learn what was probably meant, and what is missing', async () => {
     const id = await place.finished('true');
     for (const [args, words] of [
       [['rnu'], 'did you mean "run"?'],

@@ -333,7 +333,7 @@ describe('homes as people have them', () => {
     expect((await new Running(['run', 'echo now'], { env }).ended).stdout).toBe('now\n');
   });
 
-  it('[U8] an update of the program under a running keeper and server costs nobody anything', async () => {
+  it('[U8] an update of the program under a running keeper and server disturbs no process and no client', async () => {
     const program = temporaryFolder();
     for (const name of ['fonts', 'package.json'])
       cpSync(join(root, name), join(program, name), { recursive: true });

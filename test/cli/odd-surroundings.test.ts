@@ -71,7 +71,7 @@ it('[C21] agent-tty ends without a word when its reader has gone', async () => {
   expect(await ended).toEqual({ code: 141, stderr: '' });
 });
 
-it('[C43] a deleted directory keeps nobody from looking; run names it', async () => {
+it('[C43] commands work in a deleted directory; run names it', async () => {
   const gone = join(place.folder, 'gone');
   mkdirSync(gone);
   const inGone = (command: string): Promise<Result> => {

@@ -201,7 +201,7 @@ describe('beside a server', () => {
     expect(code).not.toBe(0);
   });
 
-  it('[API41] a second server is told where the first one is; a restart gives it all its options again', async () => {
+  it('[API41] a second server names the address of the first one; a restart gives it all its options again', async () => {
     const folder = join(place.folder, 'runs here');
     mkdirSync(folder);
     const origin = 'http://127.0.0.1:8099';
@@ -257,7 +257,7 @@ describe('a server that died', () => {
     return noted();
   }
 
-  it('[SV60] comes back with its port and its options; one that was told to end, without', async () => {
+  it('[SV60] comes back with its port and its options; one that got SIGTERM, without', async () => {
     const origin = 'http://127.0.0.1:8099';
     const again = ['--allow-origin', origin, '--directory', place.folder];
     const first = new Running(['serve', '--json', '--allow-origin', origin, '--directory', '.'], {

@@ -1,5 +1,5 @@
-// Waited runs in every shell and program that somebody may have in front, however it came there. A shell that is not
-// installed is left out.
+// Waited runs in every shell and program that may have the terminal, however it was started. Shells that are not
+// installed are skipped.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -165,7 +165,7 @@ describe('a waited run', () => {
     });
 
   it.each(['python3', 'node', 'cat'])(
-    '[TM13] in %s, which is no shell, is answered as unknown',
+    '[TM13] in %s, which is no shell, returns as unknown',
     async (program) => {
       if (!isThere(program)) return;
       const terminal = await open(program);
@@ -211,7 +211,7 @@ describe('a waited run', () => {
   });
 
   it.skipIf(!isThere('tmux'))(
-    '[TM100] in tmux, which has terminals of its own, is not typed; behind it the next one works',
+    '[TM100] in tmux, which has terminals of its own, is not typed; the next one after it works',
     async () => {
       const terminal = await open('bash');
       expect(await terminal.status('true')).toBe(0);
@@ -350,7 +350,7 @@ const habits: readonly (readonly [shell: string, ...commands: string[]])[] = [
 describe('habits', () => {
   for (const [shell, command = ''] of habits)
     it.skipIf(!isThere(shell))(
-      `[TM104] runs go on behind ${JSON.stringify(command.slice(0, 40))} in ${shell}`,
+      `[TM104] runs work after ${JSON.stringify(command.slice(0, 40))} in ${shell}`,
       async () => {
         const terminal = await open(shell);
         expect(await terminal.status(command)).toBe(0);
@@ -360,7 +360,7 @@ describe('habits', () => {
     );
 
   it.each(['echo "open', 'echo a\\', 'echo a |'])(
-    '[TM103] %j is answered at once, and the next run works',
+    '[TM103] %j returns at once, and the next run works',
     async (command) => {
       const terminal = await open('bash');
       expect(await terminal.run(command)).toMatchObject({ completed: false, incomplete: true });
@@ -369,7 +369,7 @@ describe('habits', () => {
   );
 
   it.each(['bash', 'sh', 'zsh'])(
-    '[TM120] in %s an open command is broken off again and again, however quick the next run is',
+    '[TM120] in %s an unclosed command is cancelled again and again, however quick the next run is',
     async (shell) => {
       if (!isThere(shell)) return;
       const terminal = await open(shell);
@@ -380,7 +380,7 @@ describe('habits', () => {
     },
   );
 
-  it('[TM102] a "!" that bash was told to replace says that nothing was executed', async () => {
+  it('[TM102] a "!" that bash expands says that nothing was executed', async () => {
     const terminal = await open('bash');
     expect(await terminal.status('set -H')).toBe(0);
     const refused = await terminal.run('echo "Wow!amazing"');

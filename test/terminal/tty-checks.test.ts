@@ -208,7 +208,7 @@ describe('sessions', () => {
   });
 
   it.runIf(process.getuid?.() === 0)(
-    '[TM47] (34) what cannot be removed is told, keeps no other, and goes the next time',
+    '[TM47] (34) gc reports what cannot be removed, removes the rest, and tries again the next time',
     async () => {
       const swept = place();
       const [stuck, other] = [await swept.create('--', 'true'), await swept.create('--', 'true')];

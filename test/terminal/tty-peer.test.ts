@@ -46,7 +46,7 @@ describe('agent-tty', () => {
     expect(statSync(base).mode & 0o777).toBe(0o755);
   });
 
-  it('[TM107] reads no flag behind "--"', async () => {
+  it('[TM107] reads no option after "--"', async () => {
     const away = join(base, 'away');
     const id = await create('--', 'sleep', '300', '--home', away, '--help', '--json');
     expect(existsSync(away)).toBe(false);
@@ -57,7 +57,7 @@ describe('agent-tty', () => {
     });
   });
 
-  it('[TM108] checks the flags of every command first, and shows help for any of them', async () => {
+  it('[TM108] checks the options of every command first, and shows help for any command', async () => {
     for (const flags of [
       ['--log-level', 'loud'],
       ['--renderer', 'none'],
@@ -220,7 +220,7 @@ describe('agent-tty', () => {
     await stopKeeper(other);
   });
 
-  it('[TM115] has programs answered by a server that runs, and not by a socket that was left behind', async () => {
+  it('[TM115] has programs answered by a running server, and not by a stale socket', async () => {
     const place = new Place();
     try {
       const server = place.start('serve', '--json');

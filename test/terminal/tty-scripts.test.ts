@@ -90,7 +90,7 @@ describe('config.json', () => {
     ['{"idleTimeoutMs":-1}', 'idleTimeoutMs'],
     ['{"constructor":1}', 'constructor'],
     ['{"extra":true}', 'extra'],
-  ])('[TM125] %s is told before anything is done, with exit code 1', async (content, word) => {
+  ])('[TM125] %s is reported before anything is done, with exit code 1', async (content, word) => {
     configure(content);
     try {
       const told = await peer(['list', '--json']);
