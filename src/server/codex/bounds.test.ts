@@ -9,7 +9,9 @@ import { eventKinds } from '../../protocol/event.ts';
 import type { HostApi, Page } from '../../protocol/host-api.ts';
 import { encodeBody, encodeRecord } from '../../protocol/record.ts';
 import { follow } from './process/follower.ts';
+import { CodexConnection, type CodexOptions } from './connection.ts';
 import { parseMessage } from './message.ts';
+import { RpcError, rpcCodes } from './rpc.ts';
 import { readProcess, type ReadAnswer } from './process/read.ts';
 import type { Wire } from './wire/wire.ts';
 
@@ -106,7 +108,10 @@ class Noted implements Wire {
   alive(): Promise<boolean> {
     return Promise.resolve(true);
   }
-  hold(): void {}
+  readonly holds: boolean[] = [];
+  hold(held: boolean): void {
+    this.holds.push(held);
+  }
   drop(): void {
     this.dropped = true;
   }
@@ -171,5 +176,30 @@ describe('a message', () => {
     const params = { text: '[{,\\"'.repeat(long) };
     const message = JSON.stringify({ id: 1, method: 'x', params });
     expect(parseMessage(message)).toEqual({ kind: 'request', id: '1', method: 'x', params });
+  });
+});
+
+describe('messages that wait for the handshake', () => {
+  it('[CX44] beyond a mebibyte hold the client, until all of them were handled in their order', async () => {
+    let refuse: (error: Error) => void = () => undefined;
+    const opened = new Promise<never>((_resolve, reject) => (refuse = reject));
+    const options = { sessions: { open: () => opened }, serial: false };
+    const wire = new Noted();
+    const connection = new CodexConnection(
+      options as unknown as CodexOptions,
+      { owner: 'o', admin: false, tokenId: 'token' },
+      () => wire,
+    );
+    const ask = (id: number, method: string, params: object): void =>
+      connection.received(JSON.stringify({ id, method, params }));
+    ask(1, 'initialize', { clientName: 'test' });
+    ask(2, 'none', { text: 'x'.repeat(600_000) });
+    expect([wire.holds, wire.sent]).toEqual([[], []]);
+    ask(3, 'none', { text: 'x'.repeat(600_000) });
+    expect([wire.holds, wire.sent]).toEqual([[true], []]);
+    refuse(new RpcError(rpcCodes.refused, 'not now'));
+    while (wire.sent.length < 3) await new Promise(setImmediate);
+    expect(wire.holds).toEqual([true, false]);
+    expect(wire.sent.map((text) => (JSON.parse(text) as { id: number }).id)).toEqual([1, 2, 3]);
   });
 });
