@@ -11,6 +11,6 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     // The slowest case starts hundreds of real processes; a hang still ends as a failure that names itself.
     testTimeout: 120_000,
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
   },
 });

@@ -72,12 +72,12 @@ describe('run', () => {
   });
 
   it('[C2] ends with 124 after a hard timeout, and with 123 when only the time to wait was over', async () => {
-    const hard = await place.run('run', '--hard-timeout', '50ms', 'sleep 60');
+    const hard = await place.run('run', '--hard-timeout', '50ms', 'sleep 600');
     expect(hard).toMatchObject({
       code: 124,
       stderr: 'holdfast: ended by its hard timeout after 50ms.\n',
     });
-    const waited = await place.run('run', '--timeout', '50ms', '--name', 'long', 'sleep 60');
+    const waited = await place.run('run', '--timeout', '50ms', '--name', 'long', 'sleep 600');
     expect(waited.code).toBe(123);
     const { state } = await describeProcess('long');
     expect(state).toBe('running');
@@ -86,7 +86,7 @@ describe('run', () => {
 
   it('[C2] ends with 125 when the keeper was killed, and says that the outcome is unknown', async () => {
     const other = new Place();
-    const running = other.start('run', 'echo up; sleep 60');
+    const running = other.start('run', 'echo up; sleep 600');
     await running.until('stdout', 'up');
     const { result } = await other.json('status');
     process.kill(Number(result['pid']), 'SIGKILL');
@@ -178,7 +178,7 @@ describe('run', () => {
   });
 
   it('[C5] sends Ctrl-C on to the process, and ends as the process ends', async () => {
-    // A shell runs its trap between commands: a signal that comes just before `sleep 60` would wait for it.
+    // A shell runs its trap between commands: a signal that comes just before `sleep 600` would wait for it.
     const naps = 'while :; do sleep 0.05; done';
     const running = place.start('run', `trap "echo interrupted; exit 7" INT; echo up; ${naps}`);
     await running.until('stdout', 'up');
@@ -198,7 +198,7 @@ describe('run', () => {
   });
 
   it('[C5] sends TERM on as TERM', async () => {
-    const running = place.start('run', 'echo up; sleep 60');
+    const running = place.start('run', 'echo up; sleep 600');
     await running.until('stdout', 'up');
     running.child.kill('SIGTERM');
     expect(await running.ended).toMatchObject({
@@ -238,7 +238,7 @@ describe('run', () => {
   });
 
   it('[C17] prints only the id with --background, and what it started outlives every command', async () => {
-    const id = await place.background('echo up; sleep 60');
+    const id = await place.background('echo up; sleep 600');
     expect(id).toMatch(/^[0-9a-z]{26}$/);
     const watcher = place.start('logs', '-f', id);
     await watcher.until('stdout', 'up');
@@ -249,8 +249,8 @@ describe('run', () => {
   });
 
   it('[C17] starts once for one key and the same inputs', async () => {
-    const id = await place.background('--key', 'k1', 'echo once; sleep 60');
-    const again = await place.json('run', '-b', '--key', 'k1', 'echo once; sleep 60');
+    const id = await place.background('--key', 'k1', 'echo once; sleep 600');
+    const again = await place.json('run', '-b', '--key', 'k1', 'echo once; sleep 600');
     expect(again.result).toMatchObject({ attached: true, process: { id } });
     const other = await place.run('run', '-b', '--key', 'k1', 'echo twice');
     expect(other.code).toBe(125);
@@ -311,7 +311,7 @@ describe('a terminal', () => {
     const id = await place.background(
       '--name',
       'columns',
-      `echo "${'long '.repeat(40)}"; sleep 60`,
+      `echo "${'long '.repeat(40)}"; sleep 600`,
     );
     await place.run('wait', id, '--for', 'text=long');
     const { shown } = await place.onTerminal('ps');
@@ -443,8 +443,8 @@ describe('scripts', () => {
   });
 
   it('[C9] get an error when a word matches several processes', async () => {
-    const first = await place.background('--name', 'twice', 'sleep 60');
-    const second = (await place.run('run', '-b', '--name', 'twice', 'sleep 60')).stdout.trim();
+    const first = await place.background('--name', 'twice', 'sleep 600');
+    const second = (await place.run('run', '-b', '--name', 'twice', 'sleep 600')).stdout.trim();
     const byName = await place.run('stop', 'twice');
     expect(byName).toMatchObject({ code: 2, stdout: '' });
     expect(byName.stderr).toContain(first);
@@ -454,7 +454,7 @@ describe('scripts', () => {
   });
 
   it('[C29] learn at the start that a name is in use, and which process it means', async () => {
-    const older = await place.background('--name', 'dup', 'sleep 60');
+    const older = await place.background('--name', 'dup', 'sleep 600');
     const newer = await place.run('run', '--name', 'dup', 'true');
     expect(newer).toMatchObject({ code: 0, stderr: expect.stringContaining(`${older} also has`) });
     const waited = await place.run('wait', 'dup', '--timeout', '10ms');
@@ -583,7 +583,7 @@ describe('logs', () => {
 
   it('[C30] ends with 125 and says so when the keeper was killed', async () => {
     const other = new Place();
-    const id = await other.background('echo up; sleep 60');
+    const id = await other.background('echo up; sleep 600');
     const following = other.start('logs', '-f', id);
     await following.until('stdout', 'up');
     const { result } = await other.json('status');
@@ -653,7 +653,7 @@ describe('wait', () => {
   });
 
   it('[C12] takes the first of several processes with --any', async () => {
-    const slow = await place.background('sleep 60');
+    const slow = await place.background('sleep 600');
     const quick = await place.background('exit 4');
     expect(await place.run('wait', slow, quick, '--any')).toMatchObject({
       code: 4,
@@ -676,7 +676,7 @@ describe('send', () => {
     expect((await place.run('export', id)).bytes).toEqual(
       Buffer.concat([Buffer.from('a line\nno end'), bytes]),
     );
-    const deaf = await place.background('sleep 60');
+    const deaf = await place.background('sleep 600');
     expect(await place.run('send', deaf, 'x')).toMatchObject({ code: 4 });
     await place.run('stop', deaf);
   });
@@ -684,7 +684,7 @@ describe('send', () => {
 
 describe('stop, kill, rm', () => {
   it('[C14] end what left the group and what ignores TERM, and say that nothing is left', async () => {
-    const runaway = `trap '' TERM; sleep 60 & setsid sh -c 'echo away $$; exec sleep 60' & wait`;
+    const runaway = `trap '' TERM; sleep 600 & setsid sh -c 'echo away $$; exec sleep 600' & wait`;
     const id = await place.background(runaway);
     await place.run('wait', id, '--for', 'regex=away \\d+');
     const pid = Number((await place.run('logs', id)).stdout.split(' ')[1]);
@@ -701,7 +701,7 @@ describe('stop, kill, rm', () => {
   });
 
   it('[C14] send any signal by name, and try every process although one fails', async () => {
-    const id = await place.background('trap "echo usr1; exit 6" USR1; sleep 60 & echo up; wait');
+    const id = await place.background('trap "echo usr1; exit 6" USR1; sleep 600 & echo up; wait');
     await place.run('wait', id, '--for', 'text=up');
     const { code, stdout, stderr } = await place.run('kill', 'nosuch', id, '--signal', 'usr1');
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${id}  SIGUSR1 sent to 2 processes\n` });
@@ -711,7 +711,7 @@ describe('stop, kill, rm', () => {
   });
 
   it('[C14] forget a process and its output, and a living one only by force', async () => {
-    const id = await place.background('sleep 60');
+    const id = await place.background('sleep 600');
     expect((await place.run('rm', id)).code).not.toBe(0);
     expect(await place.run('rm', id, '--force')).toMatchObject({
       code: 0,
@@ -762,7 +762,7 @@ describe('export', () => {
   it('[C15] reads the journal files alone where no keeper runs, and leaves them as they are', async () => {
     const other = new Place();
     const id = await other.finished('--name', 'kept', script);
-    await other.background('--name', 'live', 'echo half; sleep 60');
+    await other.background('--name', 'live', 'echo half; sleep 600');
     await other.run('wait', 'live', '--for', 'text=half');
     const copy = mkdtempSync(join(tmpdir(), 'holdfast-copy-'));
     cpSync(join(other.home, 'journals'), join(copy, 'journals'), { recursive: true });
@@ -824,7 +824,7 @@ describe('the keeper', () => {
 
   it('[C18] is ended by shutdown with everything it runs, and what it kept can be read afterwards', async () => {
     const other = new Place();
-    const id = await other.background('echo kept; sleep 60');
+    const id = await other.background('echo kept; sleep 600');
     await other.run('wait', id, '--for', 'text=kept');
     const { result } = await other.json('status');
     expect(result['live']).toBe(1);

@@ -70,8 +70,8 @@ describe('a person at a terminal', () => {
 
   it('[C33] sees whose processes are listed when they are of several owners, and only those asked for', async () => {
     const ids = [
-      await place.background('--owner', 'ann', '--name', 'web-1', 'sleep 60'),
-      await place.background('--name', 'web-2', 'sleep 60'),
+      await place.background('--owner', 'ann', '--name', 'web-1', 'sleep 600'),
+      await place.background('--name', 'web-2', 'sleep 600'),
       await place.finished('--name', 'old-web', 'exit 3'),
     ];
     const { shown } = await place.onTerminal('ps', '--name', 'web');
@@ -159,8 +159,8 @@ describe('a shell', () => {
         expect(offered(shell, ['logs', 'w'])).toEqual([]);
         expect(existsSync(place.home)).toBe(false);
         const made = join(place.folder, 'made');
-        await place.background('--name', `w$(touch ${made})`, 'sleep 60');
-        const id = await place.background('--name', 'web-1', 'sleep 60');
+        await place.background('--name', `w$(touch ${made})`, 'sleep 600');
+        const id = await place.background('--name', 'web-1', 'sleep 600');
         expect(offered(shell, ['logs', 'we'])).toEqual(['web-1']);
         expect(offered(shell, ['stop', id.slice(0, 12)])).toEqual([id]);
         expect(existsSync(made)).toBe(false);

@@ -607,7 +607,7 @@ describe('chats', () => {
     await chat.wait(second);
     const told = new Map<string, unknown>();
     while (told.size < 2) {
-      const { completions } = await server.host.completions('*', { waitMs: 10_000 });
+      const { completions } = await server.host.completions('*', { waitMs: 60_000 });
       for (const { id, labels, outcome } of completions) told.set(id, { labels, outcome });
     }
     expect(told.get(first)).toEqual({

@@ -214,7 +214,7 @@ describe('the envelope', () => {
     const base = `ws://127.0.0.1:${served.port}/codex`;
     const [alice, bob] = ['alice', 'bob'].map((owner) => served.tokens.create(owner).token);
     const first = await CodexClient.ready(`${base}?token=${alice}`);
-    await first.start('mine', ['sleep', '60']);
+    await first.start('mine', ['sleep', '600']);
     await first.kill();
     for (const token of [bob, served.token]) {
       const other = await CodexClient.connect(`${base}?token=${token}`);
@@ -234,7 +234,7 @@ describe('starting', () => {
   it('[CX6] a start answers its id; of equal starts at once exactly one wins', async () => {
     // 9, 11
     const client = await CodexClient.ready(url);
-    const spec = { argv: ['sleep', '60'], cwd: 'file:///tmp', env: ENV, tty: false };
+    const spec = { argv: ['sleep', '600'], cwd: 'file:///tmp', env: ENV, tty: false };
     const answers = await Promise.all([
       client.ask('process/start', { processId: 'proc-1', ...spec }),
       client.ask('process/start', { processId: 'proc-1', ...spec }),
@@ -328,14 +328,14 @@ describe('starting', () => {
     });
     await client.untilClosed('n');
     expect(client.output('n')).toBe(`zeroth\n${folder}\n`);
-    await client.start('m', ['sleep', '60'], { arg0: 'zeroth' });
+    await client.start('m', ['sleep', '600'], { arg0: 'zeroth' });
     const { processes } = (await client.call('process/list')) as {
       processes: { pid: number; processId: string }[];
     };
     const pid = processes.find(({ processId }) => processId === 'm')?.pid;
     await client.shell('ps', `tr '\\0' ' ' < /proc/${pid}/cmdline`);
     await client.untilClosed('ps');
-    expect(client.output('ps')).toBe('zeroth 60 ');
+    expect(client.output('ps')).toBe('zeroth 600 ');
   });
 
   it('[CX18] a sandbox that is off is none; one that cannot be kept refuses the start', async () => {
@@ -358,7 +358,7 @@ describe('starting', () => {
     });
     const message = 'sandbox intent cannot be enforced on this executor';
     expect(refusal).toEqual({ code: -32602, message });
-    expect(await client.read('off', { waitMs: 5000 })).toMatchObject({ exited: true });
+    expect(await client.read('off', { waitMs: 60_000 })).toMatchObject({ exited: true });
     expect((await client.refusal('process/read', { processId: 'ext' })).message).toBe(
       'unknown process id ext',
     );
@@ -509,7 +509,7 @@ describe('what is told', () => {
       },
     );
     await client.until(() => client.of('g').some(({ method }) => method === 'process/exited'));
-    const first = await client.read('g', { waitMs: 5000 });
+    const first = await client.read('g', { waitMs: 60_000 });
     expect(first).toMatchObject({
       chunks: [],
       exited: true,

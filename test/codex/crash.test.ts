@@ -161,7 +161,7 @@ it('[CX905] names, writes, ends and unread output are known to the server that c
   expect(text((await second.read(odd)).chunks)).toBe('echo:one\necho:two\n');
   await second.untilOutput('tty', '<more>');
   expect(text((await second.read('tty')).chunks)).toBe('up\r\n<typed>\r\n<more>\r\n');
-  const end = await second.read('ends', { waitMs: 10_000 });
+  const end = await second.read('ends', { waitMs: 60_000 });
   expect(text(end.chunks)).toBe('last:words\n');
   // An id stays taken, also for a server that never saw its start.
   const again = { processId: odd, argv: ['true'], cwd: 'file:///', env: {}, tty: false };

@@ -207,7 +207,7 @@ describe('who may connect', () => {
     // 12
     const { url } = await listening({ kind: 'own' }, { serial: true });
     const client = await CodexClient.ready(url);
-    await client.start('s', ['sleep', '60']);
+    await client.start('s', ['sleep', '600']);
     void client.read('s', { waitMs: 100 });
     void client.call('process/list');
     await client.start('t', ['true']);

@@ -174,7 +174,7 @@ describe('process/write', () => {
     expect(read).toEqual({ code: -32600, message: 'process id n is starting' });
     await client.untilClosed('n');
     expect(client.output('n')).toBe('end:\n');
-    await client.start('s', ['sleep', '60']);
+    await client.start('s', ['sleep', '600']);
     expect(await client.write('s', 'x', '1')).toEqual({ status: 'stdinClosed' });
     await client.start('e', ['true'], { pipeStdin: true });
     await client.untilClosed('e');
@@ -183,7 +183,7 @@ describe('process/write', () => {
 
   it('[CX9] what the process does not take is accepted all the same, up to a bound', async () => {
     const client = await CodexClient.ready(url);
-    await client.start('deaf', ['sleep', '60'], { pipeStdin: true });
+    await client.start('deaf', ['sleep', '600'], { pipeStdin: true });
     const megabyte = 'm'.repeat(1024 * 1024);
     for (let index = 0; index < 15; index += 1)
       expect(await client.write('deaf', megabyte, `w${index}`)).toEqual({ status: 'accepted' });
@@ -297,7 +297,7 @@ describe('what we add', () => {
     expect(
       (await client.refusal('process/resize', { processId: 't', rows: 0, cols: 1 })).code,
     ).toBe(-32602);
-    await client.start('p', ['sleep', '60'], { pipeStdin: true });
+    await client.start('p', ['sleep', '600'], { pipeStdin: true });
     expect(
       (await client.refusal('process/resize', { processId: 'p', rows: 1, cols: 1 })).message,
     ).toBe('process p has no terminal');

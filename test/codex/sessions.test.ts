@@ -68,7 +68,7 @@ describe('resuming', () => {
   it('[CX11] processes belong to their session', async () => {
     const { codex } = await served();
     const [a, b] = [await CodexClient.ready(codex), await CodexClient.ready(codex)];
-    await a.start('p', ['sleep', '60']);
+    await a.start('p', ['sleep', '600']);
     expect(await b.refusal('process/read', { processId: 'p' })).toMatchObject({
       message: 'unknown process id p',
     });
@@ -185,9 +185,9 @@ describe('a server that is killed', () => {
     const second = await CodexClient.ready(server.url, { resume: first.session });
     await second.write('p', 'go\n', 'w1');
     await second.write('p', 'done\n', 'w2');
-    let rest = await second.read('p', { afterSeq: last, maxBytes: null, waitMs: 10_000 });
+    let rest = await second.read('p', { afterSeq: last, maxBytes: null, waitMs: 60_000 });
     while (!text(rest.chunks).includes('b='))
-      rest = await second.read('p', { afterSeq: last, maxBytes: null, waitMs: 10_000 });
+      rest = await second.read('p', { afterSeq: last, maxBytes: null, waitMs: 60_000 });
     expect(rest.chunks.map(({ seq }) => seq)).toEqual(
       Array.from({ length: rest.nextSeq - 1 - last }, (_, index) => last + 1 + index),
     );

@@ -78,7 +78,7 @@ describe.skipIf(!wanted)('others', () => {
       execFileSync('tmux', ['-S', socket, '-f', '/dev/null', ...args], {
         env: { ...process.env, LC_ALL: 'C.UTF-8' },
       }).toString();
-    const shown = `stty raw -echo; cat ${file}; tmux -S ${socket} wait-for -S shown; sleep 60`;
+    const shown = `stty raw -echo; cat ${file}; tmux -S ${socket} wait-for -S shown; sleep 600`;
     run('new-session', '-d', '-x', String(size.cols), '-y', String(size.rows + 1), shown);
     run('set', '-g', 'status', 'off');
     try {

@@ -97,7 +97,7 @@ describeHosts((make) => {
         expect(await run('printf "\\rbar"')).toEqual(['\rbar', 0]);
         expect(await run('echo whole')).toEqual(['whole\r\n', 0]);
         expect(await run('printf "a\\n\\nb"; sh -c "exit 3"')).toEqual(['a\r\n\r\nb', 3]);
-        await api.run(OWNER, { id, command: 'exit', timeoutMs: 20_000 });
+        await api.run(OWNER, { id, command: 'exit', timeoutMs: 60_000 });
         await waitFor(api, id, { kind: 'closed' });
         expect(await outputText(api, id)).not.toContain('\x1b]133;');
       });
@@ -123,14 +123,14 @@ describeHosts((make) => {
             id,
             command,
             completion: 'sentinel',
-            timeoutMs: 20_000,
+            timeoutMs: 60_000,
           });
           return [completed, completion, exitCode];
         };
         expect(await sentinel('echo before; sh -c "exit 3"')).toEqual([true, 'sentinel', 3]);
         expect(await sentinel('echo kept=$status')).toEqual([true, 'sentinel', 0]);
         expect(await sentinel('true')).toEqual([true, 'sentinel', 0]);
-        await api.run(OWNER, { id, command: 'exit', completion: 'none', timeoutMs: 20_000 });
+        await api.run(OWNER, { id, command: 'exit', completion: 'none', timeoutMs: 60_000 });
         await waitFor(api, id, { kind: 'closed' });
         const text = await outputText(api, id);
         expect(text).toContain('kept=3');
@@ -144,7 +144,7 @@ type Run = (command: string) => Promise<[output: string, exitCode: number | unde
 
 function runner(api: HostApi, id: string): Run {
   return async (command) => {
-    const result = await api.run(OWNER, { id, command, timeoutMs: 20_000 });
+    const result = await api.run(OWNER, { id, command, timeoutMs: 60_000 });
     expect(result).toMatchObject({ completed: true, completion: 'marks' });
     const { outputFrom: offset = 0, outputTo = 0, exitCode } = result;
     if (offset === outputTo) return ['', exitCode];

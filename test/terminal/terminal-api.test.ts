@@ -73,7 +73,7 @@ for (const [name, make] of Object.entries(ways)) {
       expect(await terminals.input(id, { base64 })).toMatchObject({ bytes: 1 });
       const enter = await terminals.input(id, { keys: ['Backspace', 'Enter'] });
       expect(enter).toMatchObject({ bytes: 2 });
-      const shown = await terminals.waitForScreen(id, { regex: '\ntyped\n', timeoutMs: 20_000 });
+      const shown = await terminals.waitForScreen(id, { regex: '\ntyped\n', timeoutMs: 60_000 });
       expect(shown).toMatchObject({ matched: true, timedOut: false });
       for (const wrong of [{}, { text: 'x', keys: ['Enter'] }, { paste: 'x', base64 }])
         expect(await failure(terminals.input(id, wrong))).toMatchObject({
@@ -85,7 +85,7 @@ for (const [name, make] of Object.entries(ways)) {
     it('[TM150] waits for a screen, and refuses to wait for nothing or for two things', async () => {
       const { terminals, id } = await opened(make);
       await terminals.run({ id, command: 'echo seen' });
-      const waited = await terminals.waitForScreen(id, { text: 'seen', timeoutMs: 20_000 });
+      const waited = await terminals.waitForScreen(id, { text: 'seen', timeoutMs: 60_000 });
       expect(waited).toMatchObject({ matched: true, matchedText: 'seen', snapshot: { cols: 60 } });
       expect(await terminals.waitForScreen(id, { text: 'never', timeoutMs: 1 })).toMatchObject({
         matched: false,

@@ -44,7 +44,7 @@ async function shell(
 }
 
 function run(api: HostApi, id: string, command: string, more: object = {}): Promise<RunResult> {
-  return api.run(OWNER, { id, command, timeoutMs: 20_000, ...more });
+  return api.run(OWNER, { id, command, timeoutMs: 60_000, ...more });
 }
 
 async function output(

@@ -32,14 +32,14 @@ async function open(body: object = {}): Promise<string> {
 }
 
 const run = async (id: string, command: string, more: object = {}): Promise<never> =>
-  (await client.post(`/v1/terminals/${id}/run`, { command, timeoutMs: 20_000, ...more })).json;
+  (await client.post(`/v1/terminals/${id}/run`, { command, timeoutMs: 60_000, ...more })).json;
 const screen = async (id: string): Promise<Shown> =>
   (await client.get(`/v1/terminals/${id}/snapshot?format=text`)).json;
 
 describe('native terminals', () => {
   it('[TM24] are opened, listed, driven and closed', async () => {
     const id = await open({ name: 'mine', size: { cols: 60, rows: 10 } });
-    await client.start({ command: 'sleep 30' });
+    await client.start({ command: 'sleep 300' });
     expect((await client.get('/v1/terminals')).json).toMatchObject({
       total: 1,
       processes: [{ id }],
