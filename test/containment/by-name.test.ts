@@ -1,7 +1,8 @@
 // Signals by name and to everybody, and looks into the keeper: what a command of the same user may do by accident. All of it
 // happens in a pid namespace of its own: nothing else of the machine can be reached from there.
 
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +16,7 @@ const tools = ['pkill', 'killall', 'setpriv'].every(
 const NOBODY = 65_534;
 
 /** The output of a script that is process 1 of a namespace; everything in there ends with it. */
-function inNamespace(script: string, user?: number): string {
+async function inNamespace(script: string, user?: number): Promise<string> {
   const folder = temporaryFolder();
   const file = join(folder, 'script.sh');
   writeFileSync(file, script);
@@ -26,26 +27,21 @@ function inNamespace(script: string, user?: number): string {
       ? []
       : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups', '--'];
   if (user !== undefined) chownSync(folder, user, user);
-  const { stdout, stderr } = spawnSync(
-    'unshare',
-    ['--pid', '--fork', '--mount-proc', '--kill-child', ...as, 'sh', file],
-    {
-      env: {
-        ...process.env,
-        HOLDFAST_HOME: home,
-        HOME: folder,
-        NODE: process.execPath,
-        MAIN: main,
-      },
-      encoding: 'utf8',
-    },
-  );
-  return stdout + stderr;
+  const words = ['--pid', '--fork', '--mount-proc', '--kill-child', ...as, 'sh', file];
+  const child = spawn('unshare', words, {
+    env: { ...process.env, HOLDFAST_HOME: home, HOME: folder, NODE: process.execPath, MAIN: main },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const texts = { stdout: '', stderr: '' };
+  for (const sink of ['stdout', 'stderr'] as const)
+    child[sink].setEncoding('utf8').on('data', (text: string) => (texts[sink] += text));
+  await once(child, 'close');
+  return texts.stdout + texts.stderr;
 }
 
 describe.skipIf(!namespaces || !tools)('in a namespace of its own', () => {
-  it('[K80] a command that signals "node" or "holdfast" by name ends neither keeper nor server nor other processes', () => {
-    const text = inNamespace(`
+  it('[K80] a command that signals "node" or "holdfast" by name ends neither keeper nor server nor other processes', async () => {
+    const text = await inNamespace(`
       hf() { "$NODE" "$MAIN" "$@"; }
       hf run --background --owner alice --name other 'sleep 1000' > /dev/null
       hf restart > /dev/null
@@ -63,8 +59,8 @@ describe.skipIf(!namespaces || !tools)('in a namespace of its own', () => {
 
   it.skipIf(process.getuid?.() !== 0)(
     '[K80] a command of another user that signals everybody it can ends nobody of the keeper',
-    () => {
-      const text = inNamespace(`
+    async () => {
+      const text = await inNamespace(`
         hf() { "$NODE" "$MAIN" "$@"; }
         hf run --background --owner alice --name other 'sleep 1000' > /dev/null
         hf run --owner bob 'setpriv --reuid=65534 --clear-groups sh -c "kill -TERM -1; echo here"' 2>&1
@@ -74,9 +70,9 @@ describe.skipIf(!namespaces || !tools)('in a namespace of its own', () => {
     },
   );
 
-  it('[K81] a program of the same user cannot trace the keeper or read its memory, environment and descriptors', () => {
+  it('[K81] a program of the same user cannot trace the keeper or read its memory, environment and descriptors', async () => {
     const user = process.getuid?.() === 0 ? NOBODY : undefined;
-    const text = inNamespace(
+    const text = await inNamespace(
       `
       hf() { "$NODE" "$MAIN" "$@"; }
       hf run 'for name in environ mem maps; do cat /proc/$PPID/$name > /dev/null 2>&1 && echo $name; done; for name in exe cwd root fd/2; do readlink /proc/$PPID/$name && echo $name; done; ls /proc/$PPID/fd 2>/dev/null | grep -q . && echo fd; cat /proc/$PPID/comm'

@@ -23,11 +23,15 @@ const ARGUMENTS = [
   '--disable-sync',
 ];
 
+/** Of the browser's own limits, which are short for a busy machine. */
+const PATIENCE_MS = 100_000;
+
 /** With a profile of its own that is empty and goes with it. */
 export function startBrowser(...more: string[]): Promise<Browser> {
   return chromium.launch({
     executablePath: CHROMIUM,
     headless: true,
+    timeout: PATIENCE_MS,
     args: [...ARGUMENTS, ...more],
   });
 }
@@ -48,6 +52,7 @@ export async function openPage(
     colorScheme: 'dark',
     ...options,
   });
+  context.setDefaultTimeout(PATIENCE_MS);
   onCleanup(() => context.close());
   const page = await context.newPage();
   const faults: string[] = [];
