@@ -3,6 +3,8 @@
 import { render } from 'preact';
 import './style/base.css';
 import './style/shell.css';
+import './style/list.css';
+import './style/process.css';
 import { App } from './app.tsx';
 import { beginSession } from './core/sign-in.ts';
 

@@ -25,6 +25,7 @@ import {
   type MakeLarge,
   type ReadDeps,
 } from './process/read-events.ts';
+import { waitForChanges } from './changes-operation.ts';
 import { listRows } from './list-rows.ts';
 import { ParkedWaits } from './wait/parked-waits.ts';
 import { useFastLibraries } from '../system/fast-libraries.ts';
@@ -94,6 +95,15 @@ export class Host implements HostApi {
     const last = found[rows.length - 1];
     const more = filter.before !== undefined && rows.length < total && last !== undefined;
     return { processes: rows, total, ...(more && { next: last.number }) };
+  }
+
+  async changes(
+    owner: Owner,
+    input: Params<'changes'>,
+    signal?: CancelSignal,
+  ): Promise<Results['changes']> {
+    const query = { owner, params: this.params('changes', input), signal };
+    return this.parked.park(owner, () => waitForChanges(this.lifecycle, query));
   }
 
   async get(owner: Owner, input: Params<'get'>): Promise<Results['get']> {
@@ -200,8 +210,8 @@ export class Host implements HostApi {
   }
 
   async keyboard(owner: Owner, input: Params<'keyboard'>): Promise<Results['keyboard']> {
-    const { holder, forMs, steal, ...target } = this.params('keyboard', input);
-    this.find(owner, target).terminal.keyboard.take(holder, forMs, steal);
+    const { holder, forMs, steal, answers, id } = this.params('keyboard', input);
+    this.find(owner, { id }).terminal.holdKeyboard(holder, forMs, { steal, answers });
     return {};
   }
 

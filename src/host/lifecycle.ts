@@ -26,6 +26,7 @@ import type { HeldProcess, ProcessWatcher } from './process/held-process.ts';
 import { folderKey } from './folder-key.ts';
 import { endWhenIdle, onceExited } from './process/idle.ts';
 import { DescendantTracker } from './descendants/descendant-tracker.ts';
+import { ListChanges } from './list-changes.ts';
 import { LeaseFile } from './leases/lease-file.ts';
 import { LEASE_ENDED, Leases } from './leases/leases.ts';
 import { isShortage } from '../system/proc-table.ts';
@@ -59,6 +60,7 @@ export class ProcessLifecycle {
   readonly registry: Registry;
   readonly tracker: DescendantTracker<HeldProcess>;
   readonly leases: Leases;
+  readonly changes = new ListChanges();
   private readonly report: (message: string) => void;
   private readonly tell: (transition: Transition) => void;
   readonly starter: Starter;
@@ -210,6 +212,7 @@ export class ProcessLifecycle {
       process.releaseJournal();
       if (process.journal instanceof Journal) this.unwritten.add(process);
       this.registry.add(process);
+      this.changes.mark(process);
       await this.complete(process);
       if (turns.isOver()) await turns.next();
     }
@@ -273,8 +276,10 @@ export class ProcessLifecycle {
     } else this.note('degrade', process, `its output cannot be stored: ${problem}`);
   }
 
-  private note(event: Transition['event'], { facts }: HeldProcess, reason: string): void {
-    this.tell({ event, process: facts, reason });
+  private note(event: Transition['event'], process: HeldProcess, reason: string): void {
+    if (event === 'forget') this.changes.remove(process);
+    else this.changes.mark(process);
+    this.tell({ event, process: process.facts, reason });
   }
 
   private endWhere(concerns: (facts: ProcessFacts) => boolean, by: string): void {

@@ -191,6 +191,17 @@ export interface ProcessPage {
 export interface Results {
   start: { readonly process: ProcessInfo; readonly attached: boolean };
   list: ProcessPage;
+  changes: {
+    /** For the next question, with `version` as `after`. */
+    readonly epoch: string;
+    readonly version: number;
+    /** Forget every process: these are all of them, together with the pages that follow. */
+    readonly reset: boolean;
+    /** There is more: ask again at once. */
+    readonly more: boolean;
+    readonly changed: readonly ProcessInfo[];
+    readonly removed: readonly { readonly owner: Owner; readonly id: string }[];
+  };
   get: ProcessInfo;
   read: Page;
   range: ByteRange;

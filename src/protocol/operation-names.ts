@@ -3,6 +3,7 @@
 export const operationNames = [
   'start',
   'list',
+  'changes',
   'get',
   'read',
   'range',

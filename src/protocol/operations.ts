@@ -72,6 +72,16 @@ export const operations = {
       position,
     ),
   }),
+  /** Changes of the list, for a client that keeps a copy of it. */
+  changes: v.object({
+    epoch: optional('Epoch of the answer before; without it the list begins anew.', shortText),
+    after: optional('Version of the answer before.', position),
+    limit: optional('Maximum number of changed processes.', v.pipe(count(10_000), v.minValue(1))),
+    waitMs: optional(
+      'How long to wait for a change of a state (default 0: do not wait).',
+      milliseconds,
+    ),
+  }),
   get: v.object(target),
   read: v.object({
     ...target,
@@ -159,6 +169,8 @@ export const operations = {
     ),
     /** The caller's name if it holds the keyboard of the terminal. */
     holder: v.optional(shortText),
+    /** It answers what the program asked its terminal. */
+    isReply: v.optional(v.boolean()),
   }),
   resize: v.object({ ...target, size: described('Columns and rows of the terminal.', size) }),
   signal: v.object({
@@ -199,6 +211,8 @@ export const operations = {
     forMs: v.pipe(milliseconds, v.maxValue(600_000)),
     /** Take it from the current holder. */
     steal: v.optional(v.boolean()),
+    /** The holder's own terminal answers no queries: replies of the server may pass. */
+    answers: v.optional(v.boolean()),
   }),
   runWait: v.object({
     ...target,

@@ -71,4 +71,11 @@ export interface MarkNote {
   readonly label: string;
 }
 
-export type TerminalNote = RunStartedNote | RunFinishedNote | MarkNote;
+/** Somebody took the keyboard, took it from another, or gave it back. */
+export interface KeyboardNote {
+  readonly note: 'keyboard';
+  readonly action: 'taken' | 'forced' | 'given';
+  readonly holder: string;
+}
+
+export type TerminalNote = RunStartedNote | RunFinishedNote | MarkNote | KeyboardNote;

@@ -23,6 +23,7 @@ export interface DialectOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly maxBodyBytes: number;
   readonly pages: PageSessions;
+  readonly bearer: NativeOptions['bearer'];
   readonly defaultDirectory?: string | undefined;
   readonly heartbeatMs?: number | undefined;
   readonly startRate?: StartRateOptions | undefined;
@@ -40,7 +41,7 @@ export interface Dialects {
 }
 
 export async function openDialects(options: DialectOptions): Promise<Dialects> {
-  const { host, clock, report, home, env, metrics, pages } = options;
+  const { host, clock, report, home, env, metrics, pages, bearer } = options;
   const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
   const startRate = new StartRate(clock, options.startRate);
   const codex = codexOptions({
@@ -83,6 +84,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
       startRate,
       maxBodyBytes,
       pages,
+      bearer,
     }),
     ...mcp.routes,
   ];

@@ -35,7 +35,7 @@ import { Router } from './http/router.ts';
 import { takeServerLock, type LastServer } from './server-lock.ts';
 import type { StartRateOptions } from './start-rate.ts';
 import { reconnectingHost, type ReconnectingHost } from './reconnecting-host.ts';
-import { secretIn, Tokens } from './http/tokens.ts';
+import { secretIn, Tokens, type Bearer } from './http/tokens.ts';
 import type { AccessEntry } from './http/request-context.ts';
 
 export interface ServerOptions {
@@ -186,7 +186,8 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   if (keeper.scope) throw insideServer(keeper.scope);
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
-  const parts = { host, clock, metrics, report, pages, home: home.folder };
+  const { anyone, bearer } = bearersOf(options, tokens, pages);
+  const parts = { host, clock, metrics, report, pages, bearer, home: home.folder };
   const isValid = (tokenId: string): boolean => isInside(tokenId) || tokens.isValid(tokenId);
   const maxBodyBytes = MAX_BODY_BYTES;
   const dialects = await openDialects({ ...options, ...parts, maxBodyBytes, isValid });
@@ -198,8 +199,8 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
     hosts,
     peer: localPeers(() => host.link()),
     origins,
-    bearer: (token) => pages.bearer(token) ?? tokens.bearer(token),
-    ...(options.openToAll && { anyone: { tokenId: 'anyone', owner: EVERYONE } }),
+    bearer,
+    anyone,
   };
   const door: Omit<DoorOptions, 'kind'> = {
     router,
@@ -242,6 +243,14 @@ function addOwnNames(
   for (const name of names)
     hosts.add(isLoopback(name.replace(/^\[|\]$/g, '')) ? `${name}:*` : `${name}:${port}`);
   for (const origin of ownOrigins(names, port, hosts)) origins.add(origin);
+}
+
+/** Who a token speaks for, and who speaks without one where that is allowed. */
+function bearersOf({ openToAll }: ServerOptions, tokens: Tokens, pages: PageSessions) {
+  const anyone = openToAll ? { tokenId: 'anyone', owner: EVERYONE } : undefined;
+  const bearer = (token: string | undefined): Bearer | undefined =>
+    token === undefined ? anyone : (pages.bearer(token) ?? tokens.bearer(token));
+  return { anyone, bearer };
 }
 
 async function openPort(

@@ -234,7 +234,7 @@ export class TerminalSession {
       const { terminal } = await this.info();
       const text = data.toString('latin1');
       const left = terminal?.queries === 'keeper' ? answersOfScreen(text) : text;
-      if (left !== '') await this.write({ data: Buffer.from(left, 'latin1') });
+      if (left !== '') await this.write({ data: Buffer.from(left, 'latin1'), isReply: true });
     } catch (error) {
       // It has ended, and nobody waits for the answer.
       if (!(error instanceof HoldfastError)) throw error;

@@ -5,6 +5,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasBrowser, openPage, signInLink, startBrowser } from '../support/browser.ts';
 import { serve, type Served } from '../support/coder-client.ts';
+import { NativeClient } from '../support/native-client.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -44,7 +45,7 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
       sent.push(`${request.url()} ${JSON.stringify(request.headers())}`),
     );
     await page.goto(link);
-    await page.getByRole('heading', { name: 'Signed-in pages' }).waitFor();
+    await page.getByRole('heading', { name: 'Processes' }).waitFor();
     const code = link.slice(link.indexOf('=') + 1);
     expect(page.url()).not.toContain(code);
     expect(sent.filter((each) => each.includes(code))).toEqual([]);
@@ -55,7 +56,73 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
     expect([...faults, ...other.faults]).toEqual([]);
   });
 
+  it('[DB11] sees a process appear, reads its log, stays where it scrolled, searches, and stops it with proof', async () => {
+    const client = NativeClient.of(served);
+    const { page, faults } = await openPage(browser);
+    await page.goto(await signInLink(served.home));
+    await page.getByText('Nothing has been started yet').waitFor();
+    const command = 'seq 1 5000; while read line; do echo "said $line"; done';
+    const { id } = await client.start({ command, stdin: 'pipe', name: 'counter' });
+    await page.getByRole('link', { name: 'counter' }).waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    const log = page.getByRole('log');
+    await log.getByText('5000', { exact: true }).waitFor();
+    const say = (text: string) => client.post(`/v1/processes/${id}/stdin`, { text: `${text}\n` });
+    await say('hello');
+    await log.getByText('said hello').waitFor();
+    await log.evaluate((element) => {
+      element.scrollTop = 4000;
+    });
+    await page.getByText('stays here').waitFor();
+    const before = await log.evaluate((element) => element.scrollTop);
+    for (let count = 0; count < 20; count += 1) await say(`more ${count}`);
+    await page.keyboard.press('/');
+    await page.keyboard.type('more 19');
+    expect(await log.evaluate((element) => element.scrollTop)).toBe(before);
+    await page.keyboard.press('Enter');
+    await page.getByText('1 of 1', { exact: true }).waitFor();
+    await log.locator('.hit', { hasText: 'said more 19' }).waitFor();
+    await page.keyboard.press('x');
+    await page.getByRole('button', { name: 'Stop', exact: true }).last().click();
+    await page.getByText('Nothing is left').waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByText('SIGTERM by dashboard').waitFor();
+    expect(faults).toEqual([]);
+    await client.delete(`/v1/processes/${id}`);
+  });
+
+  it('[DB12] shows names, commands and output of others as text: nothing in them runs, hides or turns around', async () => {
+    const client = NativeClient.of(served);
+    const name = '<img src=x onerror=alert(1)>';
+    const command = `printf '<script>alert(2)</script> \\033]0;title\\007\\342\\200\\256gnp.exe \\033[31mred\\033[0m\\n'; : '\u202egpj.exe'`;
+    const { id } = await client.start({
+      command,
+      name,
+      labels: { '<b>': '"><svg onload=alert(3)>' },
+    });
+    const { page, faults } = await openPage(browser);
+    page.on('dialog', (dialog) => {
+      throw new Error(`a dialog was opened: ${dialog.message()}`);
+    });
+    await page.goto(await signInLink(served.home));
+    await page.getByText(name).first().waitFor();
+    await page.getByText('⟨202e⟩gpj.exe').first().waitFor();
+    await page.goto(await signInLink(served.home, id));
+    await page.getByText('<script>alert(2)</script>', { exact: true }).waitFor();
+    await page.getByText('⟨202e⟩gnp.exe', { exact: true }).waitFor();
+    await page.getByText('red', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Facts' }).click();
+    await page.getByText('"><svg onload=alert(3)>').waitFor();
+    expect(await page.title()).toBe('Holdfast');
+    expect(await page.locator('#app img, #app svg, #app script').count()).toBe(0);
+    expect(faults).toEqual([]);
+    await client.delete(`/v1/processes/${id}`);
+  });
+
   it('[DB7] every page passes a checker for accessibility, dark and light, wide and narrow', async () => {
+    const client = NativeClient.of(served);
+    const { id } = await client.start({ command: "printf '\\033[31mred\\033[0m\\n'; exit 2" });
     for (const colorScheme of ['dark', 'light'] as const)
       for (const width of [1280, 390]) {
         const { page, faults } = await openPage(browser, {
@@ -66,7 +133,17 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
         await page.getByText('needs a sign-in link').waitFor();
         expect(await accessFaults(page)).toEqual([]);
         await page.goto(await signInLink(served.home));
+        await page.getByRole('grid').waitFor();
+        expect(await accessFaults(page)).toEqual([]);
+        const url = new URL(page.url()).origin;
+        await page.goto(`${url}/#/host`);
         await page.getByRole('heading', { name: 'Health' }).waitFor();
+        expect(await accessFaults(page)).toEqual([]);
+        await page.goto(`${url}/#/p/api/${id}`);
+        await page.getByText('red', { exact: true }).waitFor();
+        expect(await accessFaults(page)).toEqual([]);
+        await page.goto(`${url}/#/p/api/${id}/facts`);
+        await page.getByText('still stored').waitFor();
         expect(await accessFaults(page)).toEqual([]);
         expect(faults).toEqual([]);
       }

@@ -135,6 +135,7 @@ describe('following a process', () => {
       clock,
       startRate: new StartRate(clock),
       pages: new PageSessions(served.home, clock),
+      bearer: () => undefined,
       terminals: new Terminals(host, clock, served.home),
       shell: '/bin/sh',
     });
@@ -279,6 +280,7 @@ describe('following completions', () => {
       clock,
       startRate: new StartRate(clock),
       pages: new PageSessions(served.home, clock),
+      bearer: () => undefined,
     });
     const { port } = await openDoor(routes);
     const watcher = new NativeClient(

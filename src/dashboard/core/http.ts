@@ -27,6 +27,20 @@ export async function ask<T>(method: Method, path: string, asked: Asked = {}): P
   return (await response.json()) as T;
 }
 
+export interface Bytes {
+  readonly offset: number;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly totalBytes: number;
+}
+
+/** A range of a process's output. It begins later than asked where the journal no longer has the bytes. */
+export async function askBytes(path: string, asked: Asked): Promise<Bytes> {
+  const response = await send('GET', path, asked);
+  const number = (name: string): number => Number(response.headers.get(`Holdfast-${name}`));
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  return { offset: number('Offset'), bytes, totalBytes: number('Total-Bytes') };
+}
+
 async function send(method: Method, path: string, asked: Asked): Promise<Response> {
   const held = token();
   const { body, signal } = asked;

@@ -35,6 +35,12 @@ export function go(link: string): void {
   location.hash = link;
 }
 
+/** Changes the query of this place without a step in the history. */
+export function setQuery(query: Readonly<Record<string, string>>): void {
+  history.replaceState(null, '', linkTo(place.value.parts, query));
+  hash.value = location.hash;
+}
+
 function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);

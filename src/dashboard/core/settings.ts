@@ -3,7 +3,7 @@
 import { effect, signal, type Signal } from '@preact/signals';
 
 export const theme = kept('theme', ['system', 'dark', 'light'] as const);
-const density = kept('density', ['compact', 'comfortable'] as const);
+export const density = kept('density', ['compact', 'comfortable'] as const);
 export const letterKeys = kept('letterKeys', ['on', 'off'] as const);
 
 /** The first is the default. */

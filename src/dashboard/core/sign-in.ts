@@ -8,8 +8,16 @@ import { keepToken, signIn, token, type SignIn } from './token.ts';
 export const signInProblem = signal<Problem | undefined>(undefined);
 
 /** Called before anything else, and for a link that is opened in a tab that shows this page already. */
-export async function beginSession(): Promise<void> {
+export function beginSession(): Promise<void> {
   const code = takeCode();
+  turn = turn.then(() => begin(code));
+  return turn;
+}
+
+/** One after the other: the code of a link may still be on its way when the address changes again. */
+let turn: Promise<void> = Promise.resolve();
+
+async function begin(code: string | undefined): Promise<void> {
   if (code === undefined) {
     if (signIn.value === 'unknown') signIn.value = token() === undefined ? await openToAll() : 'in';
     return;

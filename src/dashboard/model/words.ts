@@ -26,7 +26,7 @@ export function durationText(ms: number): string {
   return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
 }
 
-function clockText(ms: number): string {
+export function clockText(ms: number): string {
   const date = new Date(ms);
   const pad = (value: number, digits = 2): string => String(value).padStart(digits, '0');
   return `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;

@@ -1,22 +1,41 @@
 // Header, navigation and footer.
 
 import type { ComponentChildren } from 'preact';
-import { go, linkTo, place } from '../core/route.ts';
+import { useSignal } from '@preact/signals';
 import { shownKeys, useKeys } from '../core/keyboard.ts';
-import { theme } from '../core/settings.ts';
+import { nowMs } from '../core/now.ts';
+import { processes } from '../core/processes.ts';
+import { go, linkTo, place } from '../core/route.ts';
+import { letterKeys, theme } from '../core/settings.ts';
+import { connection } from '../core/watch.ts';
+import { clockText, countText, durationText } from '../model/words.ts';
+import { Dialog } from './dialog.tsx';
 
 interface Entry {
   readonly page: string;
   readonly title: string;
   readonly key: string;
+  readonly count?: () => number;
 }
 
-const entries: readonly Entry[] = [{ page: 'host', title: 'Host', key: 'g h' }];
+const running = (): number => processes.value.filter(({ outcome }) => !outcome).length;
+
+const entries: readonly Entry[] = [
+  { page: '', title: 'Processes', key: 'g p', count: running },
+  { page: 'host', title: 'Host', key: 'g h' },
+];
 
 const NEXT_THEME = { system: 'dark', dark: 'light', light: 'system' } as const;
 
 export function Shell({ children }: { readonly children: ComponentChildren }) {
-  useKeys(entries.map(({ page, key }) => ({ keys: key, run: () => go(linkTo([page])) })));
+  const helps = useSignal(false);
+  useKeys([
+    ...entries.map(({ page, key }) => ({
+      keys: key,
+      run: () => go(linkTo(page === '' ? [] : [page])),
+    })),
+    { keys: '?', label: 'keys', run: () => (helps.value = true) },
+  ]);
   return (
     <div class="shell">
       <a class="skip" href="#content">
@@ -25,13 +44,17 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       <header class="top">
         <span class="brand">Holdfast</span>
         <span class="stretch" />
+        <ConnectionState />
         <button
           type="button"
           class="quiet"
           onClick={() => (theme.value = NEXT_THEME[theme.value])}
-          title="Colours: as the system, dark, light"
+          aria-label={`Colours: ${theme.value}`}
         >
-          {theme.value}
+          {theme.value === 'system' ? '◐' : theme.value === 'dark' ? '●' : '○'} {theme.value}
+        </button>
+        <button type="button" class="quiet" onClick={() => (helps.value = true)}>
+          ? keys
         </button>
       </header>
       <nav class="side" aria-label="Pages">
@@ -40,19 +63,49 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         ))}
       </nav>
       <div class="content" id="content">
+        <LostBar />
         {children}
       </div>
       <Footer />
+      {helps.value && <Help close={() => (helps.value = false)} />}
     </div>
   );
 }
 
-function NavLink({ entry: { page, title } }: { readonly entry: Entry }) {
-  const [current = 'host'] = place.value.parts;
+function NavLink({ entry: { page, title, count } }: { readonly entry: Entry }) {
+  const [first = ''] = place.value.parts;
+  const current = first === 'p' ? '' : first;
   return (
-    <a href={linkTo([page])} {...(current === page && { 'aria-current': 'page' as const })}>
+    <a
+      href={linkTo(page === '' ? [] : [page])}
+      {...(current === page && { 'aria-current': 'page' as const })}
+    >
       {title}
+      {count && <span class="count">{countText(count())}</span>}
     </a>
+  );
+}
+
+function ConnectionState() {
+  const live = connection.value.state === 'live';
+  return (
+    <span class={live ? 'good' : 'warn'} role="status">
+      <span aria-hidden="true">{live ? '●' : '◌'}</span> {live ? 'live' : 'not connected'}
+    </span>
+  );
+}
+
+/** Shown only when it lasts: a restart of the server takes less. */
+const WORTH_SAYING_MS = 1500;
+
+function LostBar() {
+  const now = connection.value;
+  if (now.state === 'live' || nowMs.value - now.sinceMs < WORTH_SAYING_MS) return null;
+  return (
+    <p class="lost" role="alert">
+      The server has not answered for {durationText(nowMs.value - now.sinceMs)} (since{' '}
+      {clockText(now.sinceMs)}). Processes keep running; this page continues when it is back.
+    </p>
   );
 }
 
@@ -65,5 +118,46 @@ function Footer() {
         </span>
       ))}
     </footer>
+  );
+}
+
+const EVERYWHERE: readonly [string, string][] = [
+  ['g p', 'processes'],
+  ['g h', 'host'],
+  ['?', 'this help'],
+  ['Esc', 'back, close'],
+];
+
+function Help({ close }: { readonly close: () => void }) {
+  const here = shownKeys().map(({ keys, label = '' }): [string, string] => [keys, label]);
+  const rows = new Map([...EVERYWHERE, ...here]);
+  return (
+    <Dialog title="Keys" close={close}>
+      <dl class="help">
+        {Array.from(rows, ([keys, label]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{label}</dd>
+          </div>
+        ))}
+      </dl>
+      <label class="choice">
+        <input
+          type="checkbox"
+          checked={letterKeys.value === 'on'}
+          onChange={({ currentTarget }) =>
+            (letterKeys.value = currentTarget.checked ? 'on' : 'off')
+          }
+        />
+        Single letters are keys
+      </label>
+      <p class="actions">
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </p>
+    </Dialog>
   );
 }

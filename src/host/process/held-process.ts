@@ -223,7 +223,7 @@ export class HeldProcess implements ChildListener {
   }
 
   async write(data: Buffer, meant: InputMeaning = {}): Promise<Results['write']> {
-    this.tty?.keyboard.admit(meant.holder);
+    this.tty?.keyboard.admit(meant.holder, meant.isReply);
     let seq = this.journal.visibleSeq;
     const written = await this.input.write(data, meant.writeId, () => {
       const child = this.inputOf();

@@ -79,7 +79,7 @@ export class InputLedger {
 }
 
 /** How input was meant, for the record. */
-export type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys' | 'holder'>;
+export type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys' | 'holder' | 'isReply'>;
 
 /**
  * What the journal says of it: the bytes and keys themselves only where they may be kept, as many events as these bytes

@@ -3,29 +3,60 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
+import type { KeyboardNote } from '../../protocol/run.ts';
+
+interface Held {
+  readonly holder: string;
+  readonly untilUs: number;
+  /** Replies of the server to queries of the program pass. */
+  readonly answers: boolean;
+}
+
+interface TakeOptions {
+  readonly steal?: boolean | undefined;
+  readonly answers?: boolean | undefined;
+}
 
 export class Keyboard {
   private readonly clock: Clock;
-  private held: { readonly holder: string; readonly untilUs: number } | undefined;
+  private held: Held | undefined;
 
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** Takes it, or holds it for longer; 0 gives it back. Its holder keeps it until then, unless it is stolen. */
-  take(holder: string, forMs: number, steal = false): void {
+  /**
+   * Takes it, or holds it for longer; 0 gives it back. Its holder keeps it until then, unless it is stolen. Answers what
+   * that changed; undefined when it was only renewed.
+   */
+  take(
+    holder: string,
+    forMs: number,
+    options: TakeOptions = {},
+  ): KeyboardNote['action'] | undefined {
+    const { steal = false, answers = false } = options;
     if (!steal) this.admit(holder);
-    this.held = forMs > 0 ? { holder, untilUs: this.clock.nowUs() + forMs * 1000 } : undefined;
+    const before = this.current();
+    const now = this.clock.nowUs();
+    this.held = forMs > 0 ? { holder, untilUs: now + forMs * 1000, answers } : undefined;
+    if (forMs === 0) return before ? 'given' : undefined;
+    if (!before) return 'taken';
+    return before.holder === holder ? undefined : 'forced';
   }
 
-  get isHeld(): boolean {
-    return this.held !== undefined && this.held.untilUs > this.clock.nowUs();
+  /** It is held, and the holder's own terminal answers what programs ask. */
+  get isAnswered(): boolean {
+    return this.current()?.answers === false;
   }
 
-  admit(holder: string | undefined): void {
-    const { held } = this;
-    if (!held || held.holder === holder || !this.isHeld) return;
+  admit(holder: string | undefined, isReply = false): void {
+    const held = this.current();
+    if (!held || held.holder === holder || (isReply && held.answers)) return;
     const problem = `The keyboard of this terminal is held by ${held.holder}.`;
     throw new HoldfastError('keyboard_held', problem, { holder: held.holder });
+  }
+
+  private current(): Held | undefined {
+    return this.held && this.held.untilUs > this.clock.nowUs() ? this.held : undefined;
   }
 }

@@ -94,6 +94,12 @@ export class Terminal {
     return this.note({ note: 'mark', label } satisfies MarkNote);
   }
 
+  /** Who had the keyboard is a part of the record. */
+  holdKeyboard(holder: string, forMs: number, options: Parameters<Keyboard['take']>[2]): void {
+    const action = this.keyboard.take(holder, forMs, options);
+    if (action !== undefined && !this.over) this.note({ note: 'keyboard', action, holder });
+  }
+
   async run(request: Params<'run'>, signal: CancelSignal | undefined): Promise<RunResult> {
     this.keyboard.admit(request.holder);
     return this.runs.run(request, signal);
@@ -128,7 +134,7 @@ export class Terminal {
     let unread = 0;
     return (bytes) => {
       const answers = queries.answers(bytes, size).slice(0, MOST_UNREAD_ANSWERS);
-      if (answers.length === 0 || unread >= MOST_UNREAD_ANSWERS || this.keyboard.isHeld) return;
+      if (answers.length === 0 || unread >= MOST_UNREAD_ANSWERS || this.keyboard.isAnswered) return;
       unread += answers.length;
       write(Buffer.from(answers.join('')))
         // It has ended, or takes no input: it waits for no answer.

@@ -4,11 +4,22 @@ import { EVERYONE } from '../../protocol/host-api.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Calls } from '../native/call.ts';
 import { tokenIdOf, type PageSessions } from './page-sessions.ts';
+import type { WatchOptions } from './watch.ts';
 
-export function sessionCalls(pages: PageSessions) {
+interface PagesOption {
+  readonly pages: PageSessions;
+}
+
+export function sessionCalls({ host, pages }: Pick<WatchOptions, 'host'> & PagesOption) {
   /** All for the admin; otherwise those of the same owner. */
   const seenBy = (sees: string) => (owner: string) => sees === EVERYONE || sees === owner;
   return {
+    changes: ({ exchange, owner, query: { owner: _owner, ...wanted } }) =>
+      host.changes(owner.sees, wanted, exchange.gone),
+    watch: () =>
+      Promise.reject(
+        new HoldfastError('invalid_input', 'Ask for a WebSocket: "Upgrade: websocket".'),
+      ),
     createSessionCode: async ({ owner }) => pages.createCode(owner.sees),
     openSession: async ({ exchange, body: { code } }) =>
       pages.open(code, exchange.request.headers['user-agent'] ?? ''),

@@ -1,6 +1,8 @@
 // The native operations on the sessions of dashboard pages: a link that signs one page in, and what is signed in.
 
 import * as v from 'valibot';
+import type { Results } from '../../protocol/host-api.ts';
+import { operations } from '../../protocol/operations.ts';
 import { described } from '../../protocol/schema/described.ts';
 import type { PageSession } from './page-sessions.ts';
 import { shape, text, whole } from '../native/event-shapes.ts';
@@ -17,7 +19,37 @@ const entries = {
 };
 const session = shape<PageSession>(v.object(entries));
 
+const { epoch, after, limit, waitMs } = operations.changes.entries;
+
 export const sessionOperations = {
+  changes: {
+    method: 'GET',
+    path: '/v1/changes',
+    summary: 'List what has changed in the list of processes',
+    about:
+      'For a client that keeps a copy of the list. Ask again with epoch and after=version of the answer; reset: drop the copy first; more: ask again at once.',
+    query: query({ epoch, after, limit, waitMs }),
+    answer: shape<Results['changes']>(
+      v.object({
+        epoch: text,
+        version: whole,
+        reset: v.boolean(),
+        more: v.boolean(),
+        changed: v.array(answers.process),
+        removed: v.array(v.object({ owner: text, id: text })),
+      }),
+    ),
+  },
+  watch: {
+    method: 'GET',
+    path: '/v1/watch',
+    summary: 'Follow everything that the dashboard shows, over one WebSocket',
+    about:
+      'A GET that asks to become a WebSocket. Needs no token itself: the first message is {"type":"hello","token":TOKEN}, and nothing is sent before. docs/wire/watch.md describes the messages. Any other GET is refused.',
+    anonymous: true,
+    query: query({}),
+    media: 'application/octet-stream',
+  },
   createSessionCode: {
     method: 'POST',
     path: '/v1/sessions/codes',

@@ -200,7 +200,9 @@ async function answer(
       context.route = match.name;
       context.upgraded();
       const { query } = context;
-      await becomeSocket(socket, { caller, request, response, params, query, head });
+      const markProven = (): void => unproven.markProven(request.socket);
+      const upgrading = { caller, request, response, params, query, head, markProven };
+      await becomeSocket(socket, upgrading);
       return;
     }
     // Nobody else reads this connection, and only a read notices that the client disconnected.

@@ -56,7 +56,10 @@ export interface SocketRow {
 }
 
 /** A request that became a WebSocket. */
-export type SocketRequest = Pick<Exchange, 'caller' | 'request' | 'params' | 'query'>;
+export type SocketRequest = Pick<Exchange, 'caller' | 'request' | 'params' | 'query'> & {
+  /** For a socket without a token that has shown one in a message: its connection is no longer unproven. */
+  readonly markProven?: () => void;
+};
 
 export interface Dialect {
   /** Bodies without a Content-Type are taken as JSON. */

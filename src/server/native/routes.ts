@@ -23,15 +23,16 @@ import {
 } from './operations.ts';
 import { nativeOwner } from './owner.ts';
 import { sessionCalls } from '../dashboard/session-calls.ts';
+import { watchRow, type WatchOptions } from '../dashboard/watch.ts';
 import { openApi } from './openapi.ts';
-import type { Exchange, Route } from '../http/router.ts';
+import type { Exchange, Route, SocketRow } from '../http/router.ts';
 import { HEARTBEAT_MS } from '../http/sse.ts';
 import type { StartRate } from '../start-rate.ts';
 import { attachRow } from './terminals/attach.ts';
 import { terminalCalls } from './terminals/calls.ts';
 import type { TerminalCallOptions } from '../../terminals/in-process-terminals.ts';
 
-export interface NativeOptions extends TerminalCallOptions {
+export interface NativeOptions extends TerminalCallOptions, WatchOptions {
   readonly metrics: Metrics;
   readonly startRate: StartRate;
   readonly maxBodyBytes: number;
@@ -54,14 +55,18 @@ export function nativeRoutes(options: NativeOptions): Route[] {
     ...leaseCalls(options),
     ...feedCalls(options),
     ...serverCalls(options),
-    ...sessionCalls(options.pages),
+    ...sessionCalls(options),
     ...terminalCalls(options),
+  };
+  const sockets: Readonly<Record<string, SocketRow>> = {
+    attachTerminal: attachRow(options),
+    watch: watchRow(options),
   };
   return Object.entries<NativeOperation>(nativeOperations).map(([name, operation]) => {
     const call = calls[name as NativeName] as (call: NativeCall<NativeName>) => Promise<unknown>;
     const { method, path, anonymous } = operation;
     const handler = async (exchange: Exchange) => call(parseCall(exchange, operation));
-    const socket = name === 'attachTerminal' ? attachRow(options) : undefined;
+    const socket = sockets[name];
     return { method, path, handler, ...(anonymous && { anonymous }), ...(socket && { socket }) };
   });
 }

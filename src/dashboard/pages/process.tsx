@@ -1,0 +1,178 @@
+// One process: what it is, how it is, and its output.
+
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { ProcessInfo } from '../../protocol/process.ts';
+import { ask } from '../core/http.ts';
+import { useKeys } from '../core/keyboard.ts';
+import { nowMs } from '../core/now.ts';
+import { listLoaded, processOf } from '../core/processes.ts';
+import { go, linkTo, place } from '../core/route.ts';
+import { stateWords } from '../model/state-words.ts';
+import { bytesText, countText, dateText, durationText, visibleText } from '../model/words.ts';
+import { LogView } from '../parts/log-view.tsx';
+import { askToStop } from '../parts/stop.tsx';
+
+export function ProcessPage() {
+  const [, owner = '', id = '', shown] = place.value.parts;
+  const process = processOf(owner, id);
+  useKeys([{ keys: 'Escape', label: 'back', run: () => go(linkTo([])) }]);
+  if (!process)
+    return (
+      <main class="page">
+        <h1>{listLoaded.value ? 'There is no such process' : 'Loading …'}</h1>
+        {listLoaded.value && (
+          <p class="muted">
+            It was removed, or its time was over: ended processes are kept for a day by default.{' '}
+            <a href={linkTo([])}>All processes</a>
+          </p>
+        )}
+      </main>
+    );
+  const tab = shown ?? 'log';
+  return (
+    <main class="process">
+      <Head process={process} tab={tab} />
+      {tab === 'facts' ? <Facts process={process} /> : <LogView process={process} />}
+    </main>
+  );
+}
+
+const TABS: readonly [string, string, string][] = [
+  ['log', 'Log', 'l'],
+  ['facts', 'Facts', 'f'],
+];
+
+function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: string }) {
+  const { glyph, word, tone } = stateWords(process);
+  const { owner, id, name, command, outcome } = process;
+  const tabLink = (to: string): string => linkTo(['p', owner, id, to]);
+  useKeys([
+    ...TABS.map(([to, , key]) => ({ keys: key, run: () => go(tabLink(to)) })),
+    ...(outcome ? [] : [{ keys: 'x', label: 'stop', run: () => askToStop(process) }]),
+  ]);
+  const ms = outcome ? process.durationMs : nowMs.value - process.startedAtMs;
+  return (
+    <header class="process-head">
+      <div class="bar">
+        <a href={linkTo([])} aria-label="All processes" class="back">
+          ‹
+        </a>
+        <h1 class="cut">
+          {name !== undefined && <b>{visibleText(name)} </b>}
+          <code>{visibleText(command)}</code>
+        </h1>
+        <span class="stretch" />
+        <span class={tone} role="status">
+          <span aria-hidden="true">{glyph}</span> {word}{' '}
+          <span class="muted">{durationText(ms)}</span>
+        </span>
+        {!outcome && (
+          <button type="button" class="danger" onClick={() => askToStop(process)}>
+            Stop
+          </button>
+        )}
+      </div>
+      <div class="bar tabs">
+        {TABS.map(([to, title]) => (
+          <a key={to} href={tabLink(to)} {...(tab === to && { 'aria-current': 'page' as const })}>
+            {title}
+          </a>
+        ))}
+        <span class="stretch" />
+        <span class="muted cut">
+          {visibleText(owner)} · pid {process.pid} · {visibleText(process.cwd)}
+        </span>
+        <Ports process={process} />
+      </div>
+    </header>
+  );
+}
+
+interface Port {
+  readonly port: number;
+  readonly address: string;
+}
+
+const PORTS_MS = 5000;
+
+function Ports({ process: { owner, id, outcome } }: { readonly process: ProcessInfo }) {
+  const ports = useSignal<readonly number[]>([]);
+  const isRunning = outcome === undefined;
+  useEffect(() => {
+    if (!isRunning) {
+      ports.value = [];
+      return undefined;
+    }
+    const look = (): void => {
+      const path = `/v1/processes/${encodeURIComponent(id)}/ports`;
+      ask<{ ports: Port[] }>('GET', path, { query: { owner } }).then(
+        (found) => {
+          ports.value = Array.from(new Set(found.ports.map(({ port }) => port)));
+        },
+        // The process has just ended, or the server cannot be reached, which the header says.
+        () => undefined,
+      );
+    };
+    look();
+    const timer = setInterval(look, PORTS_MS);
+    return () => clearInterval(timer);
+  }, [owner, id, isRunning]);
+  return (
+    <>
+      {ports.value.map((port) => (
+        <a
+          key={port}
+          href={`http://${location.hostname}:${port}/`}
+          target="_blank"
+          rel="noopener noreferrer"
+        >
+          :{port} ↗
+        </a>
+      ))}
+    </>
+  );
+}
+
+function Facts({ process }: { readonly process: ProcessInfo }) {
+  const { bytes, labels = {}, outcome } = process;
+  const rows: [string, string | undefined][] = [
+    ['id', process.id],
+    ['name', process.name],
+    ['key', process.key],
+    ['owner', process.owner],
+    ['command', process.command],
+    ['directory', process.cwd],
+    ['pid', String(process.pid)],
+    ['streams', process.streams],
+    ['terminal', process.size && `${process.size.cols} × ${process.size.rows}`],
+    ['state', stateWords(process).word],
+    ['reason', outcome?.kind === 'lost' ? outcome.reason : undefined],
+    ['settled', process.settled ? 'yes: no descendant is alive' : 'no: something of it is alive'],
+    ['lease', process.lease],
+    ['started', dateText(process.startedAtMs)],
+    ['exited', process.exitedAtMs === undefined ? undefined : dateText(process.exitedAtMs)],
+    ['closed', process.closedAtMs === undefined ? undefined : dateText(process.closedAtMs)],
+    ['events', countText(process.seq)],
+    ['output', bytesText(bytes.total)],
+    ['still stored', bytesText(bytes.retained)],
+    ['dropped by the size limit', bytes.dropped > 0 ? bytesText(bytes.dropped) : undefined],
+    ['lost', bytes.lost > 0 ? bytesText(bytes.lost) : undefined],
+    ['not stored because', process.degraded],
+    ...Object.entries(labels).map(([name, value]): [string, string] => [`label ${name}`, value]),
+  ];
+  return (
+    <div class="page">
+      <dl class="rows">
+        {rows.map(([name, text]) =>
+          text === undefined ? null : (
+            <div key={name}>
+              <dt>{visibleText(name)}</dt>
+              <dd>{visibleText(text)}</dd>
+            </div>
+          ),
+        )}
+      </dl>
+    </div>
+  );
+}

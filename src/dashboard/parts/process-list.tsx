@@ -1,0 +1,137 @@
+// The list of processes: only the rows in view are in the document, so ten thousand cost as much as thirty.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { ProcessInfo } from '../../protocol/process.ts';
+import { nowMs } from '../core/now.ts';
+import { keyOf } from '../core/processes.ts';
+import { linkTo } from '../core/route.ts';
+import { density } from '../core/settings.ts';
+import { stateWords } from '../model/state-words.ts';
+import { bytesText, dateText, durationText, visibleText } from '../model/words.ts';
+
+const ROW_PX = { compact: 22, comfortable: 28 } as const;
+/** On a phone a row has two lines. */
+const NARROW_ROW_PX = 48;
+const NARROW = matchMedia('(max-width: 720px)');
+const BEYOND = 8;
+
+interface Props {
+  readonly rows: readonly ProcessInfo[];
+  /** The key of the chosen row. */
+  readonly chosen: string | undefined;
+  readonly choose: (key: string) => void;
+}
+
+export function ProcessList({ rows, chosen, choose }: Props) {
+  const view = useRef<HTMLDivElement>(null);
+  const top = useSignal(0);
+  const height = useSignal(600);
+  const rowPx = NARROW.matches ? NARROW_ROW_PX : ROW_PX[density.value];
+  useLayoutEffect(() => {
+    const element = view.current;
+    if (!element) return undefined;
+    const observer = new ResizeObserver(() => {
+      height.value = element.clientHeight;
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  const at = rows.findIndex((row) => keyOf(row) === chosen);
+  useEffect(() => {
+    const element = view.current;
+    if (!element || at < 0) return;
+    const [first, last] = [at * rowPx, (at + 1) * rowPx];
+    if (first < element.scrollTop) element.scrollTop = first;
+    else if (last > element.scrollTop + element.clientHeight)
+      element.scrollTop = last - element.clientHeight;
+  }, [at, rowPx]);
+  const first = Math.max(0, Math.floor(top.value / rowPx) - BEYOND);
+  const last = Math.min(rows.length, Math.ceil((top.value + height.value) / rowPx) + BEYOND);
+  return (
+    <div class="list" role="grid" aria-label="Processes" aria-rowcount={rows.length + 1}>
+      <div role="rowgroup">
+        <div class="list-head row" role="row" aria-rowindex={1}>
+          {['state', 'command', 'owner', 'since', 'output', 'last output'].map((title) => (
+            <span key={title} role="columnheader">
+              {title}
+            </span>
+          ))}
+        </div>
+      </div>
+      <div
+        class="list-view"
+        role="rowgroup"
+        ref={view}
+        tabIndex={0}
+        onScroll={({ currentTarget }) => (top.value = currentTarget.scrollTop)}
+      >
+        <div class="list-space" role="none" style={{ height: `${rows.length * rowPx}px` }}>
+          {rows.slice(first, last).map((row, index) => (
+            <ProcessRow
+              key={keyOf(row)}
+              row={row}
+              index={first + index}
+              y={(first + index) * rowPx}
+              isChosen={keyOf(row) === chosen}
+              choose={choose}
+            />
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+interface RowProps {
+  readonly row: ProcessInfo;
+  readonly index: number;
+  readonly y: number;
+  readonly isChosen: boolean;
+  readonly choose: (key: string) => void;
+}
+
+function ProcessRow({ row, index, y, isChosen, choose }: RowProps) {
+  const { glyph, word, tone } = stateWords(row);
+  const { outcome, startedAtMs, exitedAtMs, durationMs, lastOutputAtMs } = row;
+  const now = nowMs.value;
+  const since = outcome ? now - (exitedAtMs ?? startedAtMs + durationMs) : now - startedAtMs;
+  const name = row.name === undefined ? '' : `${visibleText(row.name)}  `;
+  return (
+    <div
+      class="row"
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isChosen}
+      style={{ transform: `translateY(${y}px)` }}
+      onPointerDown={() => choose(keyOf(row))}
+    >
+      <span role="gridcell" class={`state ${tone} cut`}>
+        <span aria-hidden="true">{glyph}</span> {word}
+      </span>
+      <span role="gridcell" class="command cut">
+        <a href={processLink(row)} tabIndex={-1}>
+          {name !== '' && <b>{name}</b>}
+          <code>{visibleText(row.command)}</code>
+        </a>
+      </span>
+      <span role="gridcell" class="owner cut muted">
+        {visibleText(row.owner)}
+      </span>
+      <span role="gridcell" class="since muted" title={dateText(startedAtMs)}>
+        {durationText(since)}
+        {outcome ? ' ago' : ''}
+      </span>
+      <span role="gridcell" class="size muted">
+        {bytesText(row.bytes.total)}
+      </span>
+      <span role="gridcell" class="last muted">
+        {lastOutputAtMs === undefined ? '–' : `${durationText(now - lastOutputAtMs)} ago`}
+      </span>
+    </div>
+  );
+}
+
+export function processLink({ owner, id }: Pick<ProcessInfo, 'owner' | 'id'>): string {
+  return linkTo(['p', owner, id]);
+}

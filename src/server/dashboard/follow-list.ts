@@ -1,0 +1,60 @@
+// Following the list of processes and the feed of completions for a page.
+
+import type { Clock } from '../../base/clock.ts';
+import { pause } from '../../protocol/cancellation.ts';
+import type { HostApi, Owner } from '../../protocol/host-api.ts';
+import type { Channel } from './channel.ts';
+import type { WatchMessage } from './watch-messages.ts';
+
+export interface Follower {
+  readonly host: HostApi;
+  readonly clock: Clock;
+  readonly owner: Owner;
+}
+
+/** Changes of states are told at once, growth of output when this is over. */
+const GROWTH_MS = 1000;
+/** Between two messages: what changes meanwhile is told together. */
+const BETWEEN_MS = 200;
+const COMPLETIONS_WAIT_MS = 25_000;
+const COMPLETIONS_AT_ONCE = 1000;
+/** The completions that nobody has marked as seen in a dashboard. */
+const PAGE_SUBSCRIBER = 'dashboard';
+
+type ListMessage = Extract<WatchMessage, { type: 'list' }>;
+
+export async function followList(
+  channel: Channel,
+  from: ListMessage,
+  { host, clock, owner }: Follower,
+): Promise<void> {
+  const { signal } = channel.gone;
+  let cursor = { epoch: from.epoch, after: from.after };
+  while (!signal.aborted) {
+    const params = { ...cursor, waitMs: GROWTH_MS };
+    const { more, ...page } = await host.changes(owner, params, signal);
+    cursor = { epoch: page.epoch, after: page.version };
+    if (page.reset || page.changed.length > 0 || page.removed.length > 0)
+      await channel.tell({ type: 'rows', nowMs: clock.wallMs(), more, ...page });
+    if (!more) await pause(clock, BETWEEN_MS, signal);
+  }
+}
+
+type CompletionsMessage = Extract<WatchMessage, { type: 'completions' }>;
+
+export async function followCompletions(
+  channel: Channel,
+  from: CompletionsMessage,
+  { host, owner }: Follower,
+): Promise<void> {
+  const { signal } = channel.gone;
+  const params = { subscriber: PAGE_SUBSCRIBER, limit: COMPLETIONS_AT_ONCE };
+  let { after } = from;
+  for (let waitMs = 0; !signal.aborted; waitMs = COMPLETIONS_WAIT_MS) {
+    const asked = { ...params, after, waitMs };
+    const { completions } = await host.completions(owner, asked, signal);
+    const last = completions.at(-1);
+    if (last || waitMs === 0) await channel.tell({ type: 'completions', completions });
+    after = last?.number ?? after;
+  }
+}
