@@ -187,10 +187,9 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const metrics = new Metrics();
   const report = options.report ?? (() => undefined);
   const { anyone, bearer } = bearersOf(options, tokens, pages);
-  const parts = { host, clock, metrics, report, pages, bearer, home: home.folder };
+  const parts = { host, clock, metrics, report, pages, bearer, maxBodyBytes: MAX_BODY_BYTES };
   const isValid = (tokenId: string): boolean => isInside(tokenId) || tokens.isValid(tokenId);
-  const maxBodyBytes = MAX_BODY_BYTES;
-  const dialects = await openDialects({ ...options, ...parts, maxBodyBytes, isValid });
+  const dialects = await openDialects({ ...options, ...parts, isValid, home: home.folder });
   releases.add(() => dialects.close());
   const router = new Router(dialects.routes);
   const hosts = new Set(options.allowHosts?.map(checkedHost));
@@ -205,7 +204,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const door: Omit<DoorOptions, 'kind'> = {
     router,
     policy,
-    maxBodyBytes,
+    maxBodyBytes: MAX_BODY_BYTES,
     report,
     metrics,
     access: options.access,
