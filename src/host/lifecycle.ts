@@ -116,16 +116,14 @@ export class ProcessLifecycle {
     const place = { disk, folder: join(options.folder, 'feed'), usage: feedUsage };
     this.feed = new FeedFile({ place, limits, clock, pool });
     this.reserve = new Reserve(join(options.folder, 'reserve'), this.report);
-    const { registry, children } = this;
     const shells = new ShellMarks(join(options.folder, 'shells'));
-    const surroundings = { ...options.surroundings, shells };
     this.starterOptions = {
       fingerprintKey: folderKey(join(options.folder, 'fingerprint.key')),
-      registry,
+      registry: this.registry,
       begin: (process) => this.begin(process),
       leases: this.leases,
-      children,
-      surroundings,
+      children: this.children,
+      surroundings: { ...options.surroundings, shells },
       watcher: this.watcher(),
       usage,
       folder,
@@ -256,13 +254,12 @@ export class ProcessLifecycle {
     const { hardTimeoutMs, terminal } = facts;
     // The lease was open when the start was admitted, and may be over before the process is there.
     if (!this.leases.covers(facts)) void this.end(process, LEASE_ENDED);
-    const { clock } = this;
     if (terminal?.idleTimeoutMs !== undefined)
-      endWhenIdle(process, terminal.idleTimeoutMs, clock, async () => {
+      endWhenIdle(process, terminal.idleTimeoutMs, this.clock, async () => {
         await this.end(process, 'idle timeout');
       });
     if (hardTimeoutMs === undefined) return;
-    const cancel = clock.after(hardTimeoutMs, () => {
+    const cancel = this.clock.after(hardTimeoutMs, () => {
       process.noteTimeout(hardTimeoutMs);
       void this.end(process, 'hard timeout');
     });
@@ -277,8 +274,7 @@ export class ProcessLifecycle {
   }
 
   private note(event: Transition['event'], process: HeldProcess, reason: string): void {
-    if (event === 'forget') this.changes.remove(process);
-    else this.changes.mark(process);
+    this.changes.note(event, process);
     this.tell({ event, process: process.facts, reason });
   }
 

@@ -4,6 +4,7 @@
 import { randomId } from '../base/ids.ts';
 import { EVERYONE, type Owner } from '../protocol/host-api.ts';
 import type { HeldProcess } from './process/held-process.ts';
+import type { Transition } from './transitions.ts';
 
 interface Noted {
   /** The number of the last change. */
@@ -43,6 +44,11 @@ export class ListChanges {
   private removals: Removal[] = [];
   private readonly listeners = new Set<() => void>();
 
+  note(event: Transition['event'], process: HeldProcess): void {
+    if (event === 'forget') this.remove(process);
+    else this.mark(process);
+  }
+
   mark(process: HeldProcess): void {
     this.version += 1;
     const seq = process.journal.visibleSeq;
@@ -50,7 +56,7 @@ export class ListChanges {
     this.wake();
   }
 
-  remove(process: HeldProcess): void {
+  private remove(process: HeldProcess): void {
     if (!this.noted.delete(process)) return;
     const { owner, id } = process.facts;
     this.version += 1;

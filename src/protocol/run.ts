@@ -71,7 +71,7 @@ export interface MarkNote {
   readonly label: string;
 }
 
-/** Somebody took the keyboard, took it from another, or gave it back. */
+/** A client took the keyboard, took it from another client, or gave it back. */
 export interface KeyboardNote {
   readonly note: 'keyboard';
   readonly action: 'taken' | 'forced' | 'given';
