@@ -641,6 +641,13 @@ describe('native figures', () => {
     expect(refused.bytes.toString()).not.toContain(secret);
   });
 
+  it('[DB9] changes of the list are answered as described', async () => {
+    const { json } = await client.get('/v1/changes?limit=10000');
+    const { epoch, version } = json as { epoch: string; version: number };
+    const next = await client.get(`/v1/changes?epoch=${epoch}&after=${version}`);
+    expect(next.json).toMatchObject({ epoch, reset: false });
+  });
+
   it('[DB4] sessions of pages are answered as described', async () => {
     const { json: made } = await client.post('/v1/sessions/codes');
     const { code } = made as { code: string };

@@ -9,9 +9,12 @@ export interface Place {
 }
 
 const hash = signal(location.hash);
-addEventListener('hashchange', () => {
+addEventListener('hashchange', refreshPlace);
+
+/** To be called when the address was replaced, of which browsers tell nothing. */
+export function refreshPlace(): void {
   hash.value = location.hash;
-});
+}
 
 export const place = computed<Place>(() => placeOf(hash.value));
 

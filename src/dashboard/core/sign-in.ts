@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { ask, Problem } from './http.ts';
+import { refreshPlace } from './route.ts';
 import { keepToken, signIn, token, type SignIn } from './token.ts';
 
 /** Why the last attempt failed. */
@@ -37,7 +38,9 @@ async function begin(code: string | undefined): Promise<void> {
 /** The code leaves the address bar and the history at once. */
 function takeCode(): string | undefined {
   const [, code, rest = ''] = /^#code=([\w-]{1,128})(.*)$/.exec(location.hash) ?? [];
-  if (code !== undefined) history.replaceState(null, '', `/${rest === '' ? '' : `#${rest}`}`);
+  if (code === undefined) return undefined;
+  history.replaceState(null, '', `/${rest === '' ? '' : `#${rest}`}`);
+  refreshPlace();
   return code;
 }
 
