@@ -108,6 +108,8 @@ async function build() {
     buildDashboard(join(next, 'dashboard')),
   ]);
   await bundleWorkers(next);
+  const { bundlePrograms } = await import('./bundle-programs.mjs');
+  await bundlePrograms(next);
   if (existsSync(dist)) renameSync(dist, old);
   renameSync(next, dist);
   rmSync(old, { recursive: true, force: true });
@@ -161,9 +163,13 @@ function dependencyPrint() {
 }
 
 function sourcePrint() {
-  const hash = createHash('sha256')
-    .update(readFileSync(join(root, 'tsconfig.build.json')))
-    .update(readFileSync(join(root, 'scripts', 'build-dashboard.mjs')));
+  const hash = createHash('sha256');
+  for (const file of [
+    'tsconfig.build.json',
+    'scripts/build-dashboard.mjs',
+    'scripts/bundle-programs.mjs',
+  ])
+    hash.update(readFileSync(join(root, file)));
   for (const file of files(join(root, 'src'))) {
     const { mtimeMs, size } = statSync(file);
     hash.update(`${file} ${mtimeMs} ${size}\n`);

@@ -1,12 +1,16 @@
-// The table of commands, in the order of the help. Each file is loaded only when its command is asked for.
+// The table of commands, in the order of the help. Each file is loaded only when its command is asked for, except two that
+// need nothing but this.
 
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Command } from './arguments/command.ts';
 import { nearest } from './arguments/nearest.ts';
+import { command as help } from './commands/help.ts';
+import { command as version } from './commands/version.ts';
+import type { CommandName } from './summaries.ts';
 
 type Load = () => Promise<{ readonly command: Command }>;
 
-export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
+export const commands: ReadonlyMap<string, Load> = new Map<CommandName, Load>([
   ['run', () => import('./commands/run.ts')],
   ['ps', () => import('./commands/ps.ts')],
   ['inspect', () => import('./commands/inspect.ts')],
@@ -33,8 +37,8 @@ export const commands: ReadonlyMap<string, Load> = new Map<string, Load>([
   ['doctor', () => import('./commands/doctor.ts')],
   ['completion', () => import('./commands/completion.ts')],
   ['demo', () => import('./commands/demo.ts')],
-  ['version', () => import('./commands/version.ts')],
-  ['help', () => import('./commands/help.ts')],
+  ['version', async () => ({ command: version })],
+  ['help', async () => ({ command: help })],
 ]);
 
 /** Names of these commands in other programs. */

@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { main, Place, root, Running } from '../support/command-line.ts';
@@ -845,6 +846,25 @@ describe('the keeper', () => {
   });
 });
 
+/** The files that a command loads, as Node's own record of what was executed has them. */
+async function loadedFiles(args: readonly string[]): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-loaded-'));
+  const { code } = await new Running(args, { env: { ...place.env, NODE_V8_COVERAGE: folder } })
+    .ended;
+  expect(code).toBe(0);
+  const urls = readdirSync(folder).flatMap((name) => {
+    const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
+      result: { url: string }[];
+    };
+    return result.map(({ url }) => url);
+  });
+  rmSync(folder, { recursive: true });
+  return urls
+    .filter((url) => url.startsWith('file:'))
+    .map((url) => fileURLToPath(url).replace(`${join(root, 'dist')}/`, ''))
+    .toSorted();
+}
+
 describe('help, version and the tour', () => {
   it('[C19] help and version need nothing but Node: no dependency is loaded', async () => {
     const bare = mkdtempSync(join(tmpdir(), 'holdfast-bare-'));
@@ -871,6 +891,30 @@ describe('help, version and the tour', () => {
     }
     expect(await run('run', '--help')).toEqual(await run('help', 'run'));
     rmSync(bare, { recursive: true });
+  });
+
+  it('[C60] a command loads few files: its own, and what all commands need', async () => {
+    await place.run('run', '--name', 'ended', 'true');
+    const parts = {
+      version: ['version'],
+      help: ['help'],
+      run: ['run', 'true'],
+      ps: ['ps'],
+      wait: ['wait', 'ended'],
+      logs: ['logs', 'ended'],
+    };
+    const loaded = Object.entries(parts).map(
+      async ([name, args]) => [name, await loadedFiles(args)] as const,
+    );
+    const files = Object.fromEntries(await Promise.all(loaded));
+    const always = ['cli-parts/always.js', 'cli/main.js'];
+    expect(files['version']).toEqual(always);
+    expect(files['help']).toEqual(always);
+    for (const name of ['run', 'ps', 'wait', 'logs']) {
+      expect(files[name]).toEqual(expect.arrayContaining([...always, 'cli-parts/usual.js']));
+      // The two others only pass on what is in `usual`: the command, and the way to the keeper.
+      expect(files[name]?.length).toBeLessThanOrEqual(5);
+    }
   });
 
   it('[C20] demo tells the truth about what it did, and its three commands work', async () => {

@@ -3,11 +3,12 @@
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Command } from '../arguments/command.ts';
 import { attachTo } from '../attachment.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'attach',
   usage: 'ID [--read-only | --share | --steal] [--detach-key ^]]',
-  summary: 'Attach your terminal to a running one. Ctrl-] detaches.',
+  summary: summaries.attach,
   takes: 'processes',
   options: {
     'read-only': { type: 'boolean', short: 'r', about: 'only watch: type and resize nothing' },

@@ -4,13 +4,14 @@ import { listAll } from '../../protocol/list-all.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Command } from '../arguments/command.ts';
 import { completionScripts, withCommonOptions, type Completable } from '../completion-scripts.ts';
+import { summaries } from '../summaries.ts';
 
 const shells = Object.keys(completionScripts);
 
 export const command: Command = {
   name: 'completion',
   usage: shells.join('|'),
-  summary: 'Print shell completions for commands, options, names and ids.',
+  summary: summaries.completion,
   takes: shells,
   options: {},
   notes: [

@@ -3,11 +3,12 @@
 import { spawn } from 'node:child_process';
 import type { Answer, Command } from '../arguments/command.ts';
 import { dashboardLink } from '../local/dashboard-link.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'dashboard',
   usage: '[ID] [--print]',
-  summary: 'Open the dashboard in a browser, or print a link that signs one in.',
+  summary: summaries.dashboard,
   takes: 'processes',
   options: {
     print: { type: 'boolean', about: 'only print the link, also on a desktop' },

@@ -7,11 +7,12 @@ import type { Output } from '../output/output.ts';
 import { outcomeWords } from '../output/outcome.ts';
 import { selfCommand } from '../surroundings.ts';
 import { formatDuration, plural } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'demo',
   usage: '',
-  summary: 'Show a short tour: start, wait, read, and stop a process that ignores SIGTERM.',
+  summary: summaries.demo,
   options: {},
   read({ words, caller, out }) {
     words.expect();

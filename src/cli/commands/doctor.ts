@@ -13,6 +13,7 @@ import {
 import { olderBuild } from '../local/keeper-age.ts';
 import { localServer } from '../local/server.ts';
 import { alignedRows } from '../output/table.ts';
+import { summaries } from '../summaries.ts';
 
 const checks: readonly Check[] = [
   { name: 'node', find: findNode },
@@ -27,7 +28,7 @@ const checks: readonly Check[] = [
 export const command: Command = {
   name: 'doctor',
   usage: '',
-  summary: 'Check what Holdfast needs on this machine, and report problems.',
+  summary: summaries.doctor,
   options: {},
   notes: ['Exit code 1: a check failed.'],
   read({ words, caller }) {

@@ -3,13 +3,14 @@
 import type { Command } from '../arguments/command.ts';
 import type { Words } from '../arguments/words.ts';
 import type { WsAuthOptions } from '../../server/codex/ws-auth.ts';
+import { summaries } from '../summaries.ts';
 
 const AUTH_KINDS = ['none', 'capability-token', 'signed-bearer-token'] as const;
 
 export const command: Command = {
   name: 'exec-server',
   usage: '[--listen ws://IP:PORT|stdio] [--ws-auth KIND ...]',
-  summary: 'Serve codex\'s exec-server protocol, in place of "codex exec-server".',
+  summary: summaries['exec-server'],
   options: {
     listen: {
       type: 'string',

@@ -10,11 +10,12 @@ import { isError, type Caller } from '../caller.ts';
 import type { Answer, Command } from '../arguments/command.ts';
 import { follow, gapWords, missedReason } from '../log/follow.ts';
 import type { Output } from '../output/output.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'export',
   usage: 'ID [FILE] [--stream NAME] [--force]',
-  summary: 'Write the exact output bytes of a process to a file or to stdout.',
+  summary: summaries.export,
   takes: 'processes',
   options: {
     stream: {

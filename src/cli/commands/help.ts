@@ -1,20 +1,22 @@
 // `holdfast help`
 
 import { commonOptions, helpOf, type Answer, type Command } from '../arguments/command.ts';
-import { commands, findCommand } from '../commands.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'help',
   usage: '[COMMAND]',
-  summary: 'List the commands, or explain one.',
+  summary: summaries.help,
   options: {},
-  read({ words }) {
+  read({ words, out }) {
     const [name] = words.expect('[COMMAND]');
-    return () => (name === undefined ? helpOfAll() : helpOfOne(name));
+    if (name !== undefined) return () => helpOfOne(name);
+    return async () => (out.json ? { result: { commands: await allCommands() } } : helpOfAll());
   },
 };
 
 async function helpOfOne(name: string): Promise<Answer> {
+  const { findCommand } = await import('../commands.ts');
   const found = await findCommand(name);
   const { usage, summary, options } = found;
   return {
@@ -23,22 +25,26 @@ async function helpOfOne(name: string): Promise<Answer> {
   };
 }
 
-async function helpOfAll(): Promise<Answer> {
-  const loaded = await Promise.all(Array.from(commands.values(), (load) => load()));
-  const all = loaded.map((module) => module.command);
-  const width = Math.max(...all.map(({ name }) => name.length));
+/** For people: no command is loaded for this. */
+function helpOfAll(): Answer {
+  const rows = Object.entries(summaries);
+  const width = Math.max(...rows.map(([name]) => name.length));
   const lines = [
     'holdfast COMMAND [options]',
     '',
     '  Runs commands and terminals, and keeps all their output and exit codes.',
     '',
-    ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    ...rows.map(([name, summary]) => `  ${name.padEnd(width)}  ${summary}`),
     '',
     '  ID is an id, a prefix of one, or a name. Every command takes --json, --home DIR and --owner NAME.',
     '  "holdfast help COMMAND" explains one.',
   ];
-  return {
-    result: { commands: all.map(({ name, usage, summary }) => ({ name, usage, summary })) },
-    lines,
-  };
+  return { result: undefined, lines };
+}
+
+/** For programs: how each is used stands in its own file. */
+async function allCommands(): Promise<Pick<Command, 'name' | 'usage' | 'summary'>[]> {
+  const { commands } = await import('../commands.ts');
+  const loaded = await Promise.all(Array.from(commands.values(), (load) => load()));
+  return loaded.map(({ command: { name, usage, summary } }) => ({ name, usage, summary }));
 }

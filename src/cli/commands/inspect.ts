@@ -9,6 +9,7 @@ import { endNote, stateWords } from '../output/outcome.ts';
 import { alignedRows } from '../output/table.ts';
 import { formatBytes, formatDuration } from '../arguments/units.ts';
 import { shellWord } from '../arguments/words.ts';
+import { summaries } from '../summaries.ts';
 
 interface Descendant {
   readonly pid: number;
@@ -18,7 +19,7 @@ interface Descendant {
 export const command: Command = {
   name: 'inspect',
   usage: 'ID',
-  summary: 'Show all details of a process.',
+  summary: summaries.inspect,
   takes: 'processes',
   options: {},
   read({ words, caller }) {

@@ -8,11 +8,12 @@ import { leftWords } from '../output/signal-words.ts';
 import { quote } from '../output/terminal-text.ts';
 import { plural } from '../arguments/units.ts';
 import type { Words } from '../arguments/words.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'kill',
   usage: '[-SIGNAL] ID... [--signal SIGNAL]',
-  summary: 'Send a signal to processes and all their descendants.',
+  summary: summaries.kill,
   takes: 'processes',
   options: {
     signal: {

@@ -11,11 +11,12 @@ import { endNote, FAILED_EXIT } from '../output/outcome.ts';
 import type { Output } from '../output/output.ts';
 import { parseMoment } from '../arguments/units.ts';
 import type { Words } from '../arguments/words.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'logs',
   usage: 'ID [-f] [--since 10m] [--grep PATTERN] [--tail N] [--raw]',
-  summary: 'Print the output of a process.',
+  summary: summaries.logs,
   takes: 'processes',
   options: {
     follow: {

@@ -11,6 +11,7 @@ import { inheritedEnvironment } from '../../base/inherited-environment.ts';
 import { MARKER_NAME } from '../../host/start/environment.ts';
 import { mcpClients } from '../mcp-config.ts';
 import type { Words } from '../arguments/words.ts';
+import { summaries } from '../summaries.ts';
 
 /** The owner of processes when no chat is named. */
 const DEFAULT_OWNER = 'mcp';
@@ -18,7 +19,7 @@ const DEFAULT_OWNER = 'mcp';
 export const command: Command = {
   name: 'mcp',
   usage: '[--chat ID] [--embed] [--directory DIR] | --print-config CLIENT',
-  summary: 'Serve the tools for models over MCP, on stdin and stdout.',
+  summary: summaries.mcp,
   options: {
     chat: { type: 'string', value: 'ID', about: 'see and start only processes of this chat' },
     embed: { type: 'boolean', about: 'run processes inside this command; they end with it' },

@@ -6,11 +6,12 @@ import { agrees } from '../output/ask.ts';
 import type { Command } from '../arguments/command.ts';
 import { removeExited, whyKept } from '../local/exited.ts';
 import { plural } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'prune',
   usage: '[--older-than 1h] [--yes]',
-  summary: 'Delete every exited process and its output.',
+  summary: summaries.prune,
   options: {
     'older-than': {
       type: 'string',

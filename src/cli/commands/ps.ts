@@ -8,13 +8,14 @@ import { outcomeWords, stateWords } from '../output/outcome.ts';
 import { alignedRows, cut, tabbedRow } from '../output/table.ts';
 import { quote } from '../output/terminal-text.ts';
 import { formatAge, formatBytes, plural } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 const states = ['running', 'exited', 'closed', 'lost'] as const satisfies readonly ProcessState[];
 
 export const command: Command = {
   name: 'ps',
   usage: '[--all] [--state STATE] [--name TEXT] [-n N]',
-  summary: 'List running processes; with --all exited ones too.',
+  summary: summaries.ps,
   options: {
     all: { type: 'boolean', short: 'a', about: 'include exited processes' },
     state: {

@@ -3,11 +3,12 @@
 import type { Command } from '../arguments/command.ts';
 import { MOST_PORT } from '../arguments/words.ts';
 import { endServer, lastServer, startServer } from '../local/server.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'restart',
   usage: '[--port N]',
-  summary: 'Restart the server with the same options. Processes keep running.',
+  summary: summaries.restart,
   options: {
     port: { type: 'string', value: 'N', about: 'TCP port (default: the same as before)' },
   },

@@ -2,11 +2,12 @@
 
 import type { Command } from '../arguments/command.ts';
 import { forEachNamed } from '../for-each.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'rm',
   usage: 'ID... [--force]',
-  summary: 'Delete exited processes and their output.',
+  summary: summaries.rm,
   takes: 'processes',
   options: {
     force: { type: 'boolean', short: 'f', about: 'stop it first if it is running' },

@@ -20,11 +20,12 @@ import {
 import { runOptions, runPlanOf, type RunPlan } from '../arguments/run-plan.ts';
 import { attachTo } from '../attachment.ts';
 import { formatDuration } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'run',
   usage: "[options] 'SHELL COMMAND' | [options] PROGRAM ARGUMENT...",
-  summary: 'Start a process, show its output, and exit with its exit code.',
+  summary: summaries.run,
   options: runOptions,
   notes: [
     'One argument is a shell command; several are a program and its arguments. Options go before the command.',

@@ -5,13 +5,14 @@ import type { Answer, Command } from '../arguments/command.ts';
 import { gapWords } from '../log/follow.ts';
 import type { StyledLine } from '../output/output.ts';
 import { plural } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 const DEFAULT_LIMIT = 100;
 
 export const command: Command = {
   name: 'search',
   usage: 'ID PATTERN [--text] [-i] [-C N] [--limit N]',
-  summary: 'Find lines in the output of a process.',
+  summary: summaries.search,
   takes: 'processes',
   options: {
     text: { type: 'boolean', short: 'F', about: 'PATTERN is plain text, not a regular expression' },

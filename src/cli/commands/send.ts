@@ -1,11 +1,12 @@
 // `holdfast send`
 
 import type { Command } from '../arguments/command.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'send',
   usage: 'ID [TEXT | -] [--eof] [-n]',
-  summary: 'Write to the stdin of a process.',
+  summary: summaries.send,
   takes: 'processes',
   options: {
     eof: { type: 'boolean', about: 'close stdin afterwards' },

@@ -9,11 +9,12 @@ import type { Answer, Command } from '../arguments/command.ts';
 import type { Output } from '../output/output.ts';
 import { selfCommand } from '../surroundings.ts';
 import { MOST_PORT, shellWord, Words } from '../arguments/words.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'serve',
   usage: '[--port N] [--host ADDR] [--socket PATH|none]',
-  summary: 'Serve HTTP on loopback and on a unix socket.',
+  summary: summaries.serve,
   options: {
     port: { type: 'string', value: 'N', about: 'TCP port (default 0: any free port)' },
     host: { type: 'string', value: 'ADDR', about: 'IP address to bind to (default 127.0.0.1)' },

@@ -8,11 +8,12 @@ import { endAnyServer } from '../local/server.ts';
 import { leftOver } from '../output/signal-words.ts';
 import { quote } from '../output/terminal-text.ts';
 import { plural } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'shutdown',
   usage: '[--grace 5s]',
-  summary: 'End every process, the keeper and the server. Output and outcomes stay readable.',
+  summary: summaries.shutdown,
   options: {
     grace: { type: 'string', value: '5s', about: 'how long to wait before KILL (default 5s)' },
   },

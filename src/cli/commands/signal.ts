@@ -2,9 +2,10 @@
 
 import type { Command } from '../arguments/command.ts';
 import { command as kill } from './kill.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   ...kill,
   name: 'signal',
-  summary: 'Same as "kill".',
+  summary: summaries.signal,
 };

@@ -8,11 +8,12 @@ import { localServer } from '../local/server.ts';
 import { STATE_LOG } from '../../keeper/home.ts';
 import { alignedRows } from '../output/table.ts';
 import { formatBytes, formatDuration } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'status',
   usage: '',
-  summary: 'Show whether the keeper and the server are running, and their health.',
+  summary: summaries.status,
   options: {},
   notes: [`Exit code ${errors.keeper_unreachable.exit}: no keeper is running. Never starts one.`],
   read({ words, caller }) {

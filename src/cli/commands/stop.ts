@@ -8,11 +8,12 @@ import { forEach, forEachNamed, type Done } from '../for-each.ts';
 import { outcomeWords } from '../output/outcome.ts';
 import { leftWords } from '../output/signal-words.ts';
 import { formatDuration, plural } from '../arguments/units.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'stop',
   usage: 'ID... | --all [--grace 5s]',
-  summary: 'Stop processes and their descendants: SIGTERM, a grace period, then SIGKILL.',
+  summary: summaries.stop,
   takes: 'processes',
   options: {
     all: { type: 'boolean', about: 'every process, of all owners or of the one named by --owner' },

@@ -7,12 +7,13 @@ import { openHome } from '../../keeper/home.ts';
 import { chatOwner, parseUuid } from '../../server/coder/chat-scope.ts';
 import type { Answer, Command } from '../arguments/command.ts';
 import { alignedRows } from '../output/table.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'token',
   usage: 'admin | create --chat ID [--expires 1h] | list | revoke TOKEN_ID',
-  summary: 'Create, list and revoke tokens: for everything, or for one chat or owner.',
   takes: ['admin', 'create', 'list', 'revoke'],
+  summary: summaries.token,
   options: {
     chat: {
       type: 'string',

@@ -1,12 +1,13 @@
 // `holdfast tty`: only its place in the help. Its commands have flags and envelopes of their own: see cli/tty.
 
 import type { Command } from '../arguments/command.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'tty',
   usage:
     'create|list|inspect|run|type|paste|send-keys|batch|mark|resize|signal|wait|snapshot|destroy|gc ...',
-  summary: 'Drive terminals: run commands in a shell, press keys, read the screen.',
+  summary: summaries.tty,
   options: {},
   notes: ['"holdfast tty help" lists the commands, "holdfast tty COMMAND --help" their flags.'],
   read({ words }) {

@@ -2,11 +2,12 @@
 
 import { VERSION } from '../../base/version.ts';
 import type { Command } from '../arguments/command.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'version',
   usage: '',
-  summary: 'Print the version.',
+  summary: summaries.version,
   options: {},
   read({ words }) {
     words.expect();

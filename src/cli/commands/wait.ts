@@ -8,11 +8,12 @@ import { showElapsed } from '../output/elapsed.ts';
 import { quote } from '../output/terminal-text.ts';
 import { formatDuration, parseDuration } from '../arguments/units.ts';
 import type { Words } from '../arguments/words.ts';
+import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'wait',
   usage: 'ID... [--for CONDITION]... [--any] [--timeout 30s]',
-  summary: 'Wait for an exit, a text, a port or silence. Never ends a process.',
+  summary: summaries.wait,
   takes: 'processes',
   options: {
     for: {
