@@ -13,7 +13,7 @@ import { WebSocket } from 'ws';
 import { systemClock } from '../../src/base/clock.ts';
 import {
   listenExecServer,
-  speakExecServer,
+  serveExecServerStdio,
   type ListenOptions,
 } from '../../src/server/codex/exec-server.ts';
 import { LineWire } from '../../src/server/codex/wire/line-wire.ts';
@@ -296,7 +296,7 @@ describe('on stdin and stdout', () => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     let said = '';
     output.on('data', (chunk: Buffer) => (said += chunk.toString()));
-    const speaking = speakExecServer(
+    const speaking = serveExecServerStdio(
       {
         home,
         env: process.env,

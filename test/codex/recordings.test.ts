@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { infoOf } from '../../src/server/codex/methods.ts';
+import { describeEnvironment } from '../../src/server/codex/methods.ts';
 import { listenExecServer } from '../../src/server/codex/exec-server.ts';
 import type { ServerOptions } from '../../src/server/server.ts';
 import { serve, type Served } from '../support/coder-client.ts';
@@ -114,8 +114,9 @@ it('[CX902] the environment has the fields and capabilities of the recording, bu
   const entry = recording('codex-14-capabilities-config.jsonl', {}).find(
     ({ dir, msg }) => dir === 'recv' && (msg as { id: number }).id === 2,
   );
-  const { result: theirs } = (entry as { msg: { result: ReturnType<typeof infoOf> } }).msg;
-  const ours = infoOf({ env: process.env, cwd: '/', userHome: '/', version: '1' });
+  const { result: theirs } = (entry as { msg: { result: ReturnType<typeof describeEnvironment> } })
+    .msg;
+  const ours = describeEnvironment({ env: process.env, cwd: '/', userHome: '/', version: '1' });
   const missing = (from: object = {}, at: object = {}): string[] =>
     Object.entries(from).flatMap(([name, value]) => (value && !(name in at) ? [name] : []));
   expect(missing(theirs, ours)).toEqual(['providerId', 'prependPathDirs']);

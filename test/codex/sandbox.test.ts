@@ -8,7 +8,7 @@ import { findBubblewrap } from '../../src/server/codex/sandbox/sandbox.ts';
 import { CodexClient, ENV, serveCodex } from '../support/codex-client.ts';
 import { onCleanup, temporaryFolder } from '../support/hosts.ts';
 
-const works = (await findBubblewrap(process.env['BUBBLEWRAP'])()) !== undefined;
+const isWorking = (await findBubblewrap(process.env['BUBBLEWRAP'])()) !== undefined;
 const cannot = { code: -32602, message: 'sandbox intent cannot be enforced on this executor' };
 
 /** The disk to read, one folder to write. */
@@ -35,7 +35,7 @@ async function connected(): Promise<{ client: CodexClient & { session: string };
   return { client: await CodexClient.ready(url), url };
 }
 
-describe.skipIf(!works)('a sandboxed command', () => {
+describe.skipIf(!isWorking)('a sandboxed command', () => {
   it('[CX907] that failed by its sandbox is told so, by notification and by read, also to who comes later', async () => {
     // 37
     const { client, url } = await connected();

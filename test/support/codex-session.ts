@@ -34,7 +34,7 @@ export class TestSession implements CodexSession {
     return this.over.signal;
   }
 
-  room(): undefined {
+  backpressure(): undefined {
     return undefined;
   }
 

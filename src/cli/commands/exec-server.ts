@@ -74,10 +74,10 @@ export const command: Command = {
     };
     const endsWithStdin = words.flag('exit-on-stdin-close');
     return async () => {
-      const { listenExecServer, speakExecServer } =
+      const { listenExecServer, serveExecServerStdio } =
         await import('../../server/codex/exec-server.ts');
       if (listen === 'stdio') {
-        await speakExecServer(options, process.stdin, process.stdout);
+        await serveExecServerStdio(options, process.stdin, process.stdout);
         return { result: undefined, said: true };
       }
       const { goAhead } = await import('../../system/priority.ts');

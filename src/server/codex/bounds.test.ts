@@ -92,24 +92,24 @@ class Noted implements Wire {
   send(text: string): void {
     this.sent.push(text);
   }
-  message(bytes: number): Buffer {
+  allocate(bytes: number): Buffer {
     const into = Buffer.alloc(bytes);
     this.sent.push('output');
     return into;
   }
-  together(sending: () => void): void {
+  batch(sending: () => void): void {
     const before = this.sent.length;
     sending();
     this.goes.push(this.sent.length - before);
   }
-  room(): undefined {
+  backpressure(): undefined {
     return undefined;
   }
   alive(): Promise<boolean> {
     return Promise.resolve(true);
   }
   readonly holds: boolean[] = [];
-  hold(held: boolean): void {
+  pauseReading(held: boolean): void {
     this.holds.push(held);
   }
   drop(): void {

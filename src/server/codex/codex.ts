@@ -1,4 +1,4 @@
-// The codex door: the route at which a WebSocket speaks codex's exec-server protocol.
+// The codex route: a WebSocket that speaks the protocol of codex's exec-server.
 
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
@@ -23,24 +23,24 @@ export interface CodexDoorOptions {
   readonly home: string;
   readonly env: NodeJS.ProcessEnv;
   readonly report: (message: string) => void;
-  /** Where commands run that name no directory, and what the client is told. */
+  /** The working directory of commands that name none; clients are told it. */
   readonly cwd?: string;
   /** How long a session outlives its connection. */
   readonly detachMs?: number | undefined;
-  /** TERM to KILL when a client terminates a process. */
+  /** Between SIGTERM and SIGKILL when a client terminates a process. */
   readonly graceMs?: number | undefined;
   readonly serial?: boolean;
   readonly countStart?: (caller: Caller) => void;
 }
 
-/** A laptop's nap; the client itself tries for 25 seconds after it woke. */
+/** A laptop's sleep; the client itself retries for 25 seconds after it wakes. */
 const DETACH_MS = 30 * 60_000;
-/** Ended processes can be read at least so long: the peer's number. */
-const LEAST_KEEP_MS = 30_000;
-/** Requests may be as large as the answers that the client takes. */
+/** Exited processes can be read for at least this long, as in codex's server. */
+const MIN_KEEP_MS = 30_000;
+/** Requests may be as large as the answers that the client accepts. */
 const MAX_MESSAGE_BYTES = 72 * 1024 * 1024;
 
-/** Output leaves in pieces of about this size; a few are kept for reuse. */
+/** The size and number of the reusable buffers for output frames. */
 const BLOCK_BYTES = 512 * 1024;
 const BLOCKS = 16;
 
@@ -58,9 +58,9 @@ export function codexOptions(options: CodexDoorOptions): CodexOptions {
       userHome: env['HOME'] ?? homedir(),
       version: VERSION,
     },
-    keepMs: detachMs + LEAST_KEEP_MS,
+    keepMs: detachMs + MIN_KEEP_MS,
     graceMs: options.graceMs ?? defaultLimits.graceMs,
-    // A command that reached the keeper's socket could start another without a sandbox.
+    // A command that can reach the keeper's socket could start another one without a sandbox.
     sandbox: sandboxTools(realpathSync(home), [dirname(openHome(home).socket)], env),
     serial: options.serial ?? false,
     countStart: options.countStart ?? (() => undefined),

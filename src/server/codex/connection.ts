@@ -1,5 +1,5 @@
-// One codex connection: the handshake, then requests, each on its own, so that nothing waits behind a long poll. What
-// holds for its session ends with it; the session itself does not.
+// One codex connection: the handshake, then requests, which run concurrently so that none waits behind a long poll. The
+// session outlives the connection.
 
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../base/clock.ts';
@@ -14,9 +14,9 @@ import {
   resultText,
   type Message,
 } from './message.ts';
-import { familyOf, infoOf, methodTable } from './methods.ts';
+import { familyOf, describeEnvironment, methodTable } from './methods.ts';
 import { Fields } from './params.ts';
-import { Processes } from './process/processes.ts';
+import { SessionProcesses } from './process/processes.ts';
 import {
   RpcError,
   rpcCodes,
@@ -25,7 +25,7 @@ import {
   type MethodTable,
 } from './rpc.ts';
 import type { SandboxTools } from './sandbox/sandbox.ts';
-import type { Attached, Sessions } from './sessions.ts';
+import type { SessionLease, Sessions } from './sessions.ts';
 import type { Wire, WireListener } from './wire/wire.ts';
 
 export interface CodexOptions {
@@ -33,21 +33,21 @@ export interface CodexOptions {
   readonly clock: Clock;
   readonly sessions: Sessions;
   readonly surroundings: CodexSurroundings;
-  /** The state directory, which scoped tokens never reach. */
+  /** The state directory, which scoped tokens cannot reach. */
   readonly home: string;
   readonly keepMs: number;
   readonly graceMs: number;
   readonly sandbox: SandboxTools;
-  /** One request after the other, in the order in which they came. */
+  /** Handles requests one after the other, in order. */
   readonly serial: boolean;
   readonly countStart: (caller: Caller) => void;
   readonly report: (message: string) => void;
 }
 
-/** Requests of one connection under way at once: far beyond the real client's 1024. */
-const MOST_REQUESTS = 10_000;
-/** When more than this waits for its turn, the client is read from again only after all of it was handled. */
-const MOST_WAITING_BYTES = 1024 * 1024;
+/** Concurrent requests of one connection: far above the real client's 1024. */
+const MAX_REQUESTS = 10_000;
+/** When more than this waits for its turn, the client is read again only after all of it was handled. */
+const MAX_WAITING_BYTES = 1024 * 1024;
 const RESUMED_ELSEWHERE = 'session has been resumed by another connection';
 
 type Request = Extract<Message, { kind: 'request' }>;
@@ -57,15 +57,15 @@ export class CodexConnection implements WireListener {
   private readonly caller: Caller;
   private readonly wire: Wire;
   private readonly session: CodexSession;
-  private readonly over = new AbortController();
+  private readonly closing = new AbortController();
   private readonly cleanups = new Set<() => void>();
-  private attached: Attached | undefined;
+  private lease: SessionLease | undefined;
   private methods: MethodTable | undefined;
   private initialized = false;
   private lost = false;
   private ending = false;
   private running = 0;
-  /** Set while what comes must wait its turn: during the handshake, or always when serial. */
+  /** Set while messages must wait for their turn: during the handshake, or always when serial. */
   private turn: Promise<void> | undefined;
   private readonly waiting: (Message | MalformedMessage)[] = [];
   private waitingBytes = 0;
@@ -74,79 +74,75 @@ export class CodexConnection implements WireListener {
   constructor(options: CodexOptions, caller: Caller, wire: (listener: WireListener) => Wire) {
     this.options = options;
     this.caller = caller;
-    // One listener per call under way.
-    setMaxListeners(0, this.over.signal);
+    // Each concurrent call adds one listener.
+    setMaxListeners(0, this.closing.signal);
     this.wire = wire(this);
-    this.session = this.asSession();
+    this.session = this.createSession();
   }
 
   received(text: string): void {
-    if (this.over.signal.aborted && !this.lost) return;
-    // Its session is gone, and it has been told: there is nothing left to talk about.
+    if (this.closing.signal.aborted && !this.lost) return;
+    // Its session is lost and the client has been told, so the connection ends.
     if (this.lost) {
       this.wire.drop();
       return;
     }
-    const message = parsed(text);
+    const message = parseOrMalformed(text);
     if (!this.turn) {
       this.handle(message);
       return;
     }
     this.waiting.push(message);
     this.waitingBytes += text.length;
-    if (this.waitingBytes > MOST_WAITING_BYTES) this.wire.hold(true);
+    if (this.waitingBytes > MAX_WAITING_BYTES) this.wire.pauseReading(true);
   }
 
   ended(): void {
     this.ending = true;
     this.release();
-    void this.attached?.detach();
+    void this.lease?.detach();
   }
 
-  /** Ends the session too, and its processes: for a transport that cannot be resumed. */
+  /** Also ends the session and its processes: for a transport that cannot be resumed. */
   async finish(): Promise<void> {
     this.ending = true;
     this.release();
-    await this.attached?.detach(true);
+    await this.lease?.detach(true);
   }
 
   private release(): void {
-    this.over.abort();
+    this.closing.abort();
     for (const cleanup of this.cleanups) cleanup();
     this.cleanups.clear();
   }
 
-  private malformed({ message }: MalformedMessage): RpcError {
+  private malformedError({ message }: MalformedMessage): RpcError {
     const { source } = this.wire;
     return new RpcError(rpcCodes.refused, `failed to parse ${source}: ${message}`);
   }
 
   private handle(message: Message | MalformedMessage): void {
     if (message instanceof MalformedMessage)
-      this.wire.send(errorText('-1', this.malformed(message)));
+      this.wire.send(errorText('-1', this.malformedError(message)));
     else if (message.kind === 'request') {
       const work = this.request(message);
-      if (message.method === 'initialize' || this.options.serial) this.takeTurn(work);
-    } else if (
-      message.kind === 'notification' &&
-      message.method === 'initialized' &&
-      this.attached
-    ) {
+      if (message.method === 'initialize' || this.options.serial) this.beginTurn(work);
+    } else if (message.kind === 'notification' && message.method === 'initialized' && this.lease) {
       this.initialized = true;
     } else this.wire.drop();
   }
 
-  private takeTurn(work: Promise<void>): void {
-    this.turn = work.finally(() => this.turnOver());
+  private beginTurn(work: Promise<void>): void {
+    this.turn = work.finally(() => this.endTurn());
   }
 
-  private turnOver(): void {
+  private endTurn(): void {
     this.turn = undefined;
     for (let next = this.waiting.shift(); next; next = this.waiting.shift()) {
       this.handle(next);
       if (this.turn) return;
     }
-    if (this.waitingBytes > MOST_WAITING_BYTES) this.wire.hold(false);
+    if (this.waitingBytes > MAX_WAITING_BYTES) this.wire.pauseReading(false);
     this.waitingBytes = 0;
   }
 
@@ -154,13 +150,13 @@ export class CodexConnection implements WireListener {
     const { id, method, params } = request;
     this.running += 1;
     try {
-      if (this.running > MOST_REQUESTS)
-        throw new RpcError(rpcCodes.refused, `${MOST_REQUESTS} requests are under way`);
+      if (this.running > MAX_REQUESTS)
+        throw new RpcError(rpcCodes.refused, `${MAX_REQUESTS} requests are under way`);
       const result =
         method === 'initialize' ? await this.initialize(params) : await this.call(method, params);
       if (!this.ending) this.wire.send(resultText(id, result));
     } catch (error) {
-      if (!this.ending) this.wire.send(errorText(id, this.problem(error)));
+      if (!this.ending) this.wire.send(errorText(id, this.toRpcError(error)));
     } finally {
       this.running -= 1;
     }
@@ -169,12 +165,12 @@ export class CodexConnection implements WireListener {
   private call(method: string, params: unknown): Promise<unknown> {
     const family = familyOf(method);
     if (family !== undefined && !this.initialized) {
-      const missing = this.attached ? 'send initialized' : 'call initialize';
+      const missing = this.lease ? 'send initialized' : 'call initialize';
       throw new RpcError(rpcCodes.refused, `client must ${missing} before using ${family} methods`);
     }
     const found =
       this.methods && Object.hasOwn(this.methods, method) ? this.methods[method] : undefined;
-    // The peer's own sentence, which clients compare.
+    // codex's own text: clients compare it.
     if (!found)
       throw new RpcError(
         rpcCodes.unknownMethod,
@@ -184,7 +180,7 @@ export class CodexConnection implements WireListener {
   }
 
   private async initialize(params: unknown): Promise<unknown> {
-    if (this.attached)
+    if (this.lease)
       throw new RpcError(rpcCodes.refused, 'initialize may only be sent once per connection');
     const fields = new Fields(params, 'struct InitializeParams');
     fields.text('clientName');
@@ -193,22 +189,22 @@ export class CodexConnection implements WireListener {
     const holder = {
       owner: this.caller.admin ? undefined : this.caller.owner,
       alive: () => this.wire.alive(),
-      lose: () => this.lose(),
+      lose: () => this.loseSession(),
     };
-    const attached = await (resume === undefined
+    const lease = await (resume === undefined
       ? sessions.open(holder)
       : sessions.resume(resume, holder));
-    this.attached = attached;
+    this.lease = lease;
     // The connection may have ended meanwhile.
-    if (this.ending) void attached.detach();
+    if (this.ending) void lease.detach();
     const { host, clock, keepMs, graceMs, sandbox, countStart } = this.options;
-    const processes = new Processes({
+    const processes = new SessionProcesses({
       host,
       clock,
-      owner: attached.owner,
+      owner: lease.owner,
       wire: this.wire,
       surroundings,
-      signal: this.over.signal,
+      signal: this.closing.signal,
       keepMs,
       graceMs,
       sandbox,
@@ -217,32 +213,32 @@ export class CodexConnection implements WireListener {
     });
     this.methods = { ...methodTable(surroundings), ...processes.methods };
     if (resume !== undefined) await processes.followAll();
-    return { sessionId: attached.id, environmentInfo: infoOf(surroundings) };
+    return { sessionId: lease.id, environmentInfo: describeEnvironment(surroundings) };
   }
 
-  /** One object for as long as the connection lasts: methods may know it again by it. */
-  private asSession(): CodexSession {
+  /** The same object for the whole connection: methods use it as a key. */
+  private createSession(): CodexSession {
     return {
       notify: (method, params) => {
-        if (!this.over.signal.aborted) this.wire.send(notificationText(method, params));
+        if (!this.closing.signal.aborted) this.wire.send(notificationText(method, params));
       },
-      room: () => this.wire.room(),
+      backpressure: () => this.wire.backpressure(),
       onClose: (cleanup) => {
         this.cleanups.add(cleanup);
         return () => this.cleanups.delete(cleanup);
       },
-      gone: this.over.signal,
+      gone: this.closing.signal,
       admin: this.caller.admin,
       home: this.options.home,
     };
   }
 
-  private lose(): void {
+  private loseSession(): void {
     this.lost = true;
     this.release();
   }
 
-  private problem(error: unknown): RpcError {
+  private toRpcError(error: unknown): RpcError {
     if (this.lost) return new RpcError(rpcCodes.refused, RESUMED_ELSEWHERE);
     if (error instanceof RpcError) return error;
     if (error instanceof HoldfastError) return new RpcError(errors[error.code].rpc, error.message);
@@ -252,8 +248,8 @@ export class CodexConnection implements WireListener {
   }
 }
 
-/** What is no message waits its turn like one, so that its refusal stands where it belongs. */
-function parsed(text: string): Message | MalformedMessage {
+/** A malformed message waits for its turn too, so that its error is sent in order. */
+function parseOrMalformed(text: string): Message | MalformedMessage {
   try {
     return parseMessage(text);
   } catch (error) {

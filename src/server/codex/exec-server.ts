@@ -1,5 +1,5 @@
-// The drop-in exec-server: what codex's own command serves, on a port of its own or on stdin and stdout, in front of the
-// keeper of a home.
+// A drop-in replacement for `codex exec-server`: on a port of its own or on stdin and stdout, in front of the keeper of
+// a home.
 
 import { isIP } from 'node:net';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ export interface ExecServerOptions {
   readonly keeperArgs?: readonly string[];
   readonly detachMs?: number | undefined;
   readonly graceMs?: number | undefined;
-  /** One request after the other. */
+  /** Handles requests one after the other. */
   readonly serial?: boolean;
 }
 
@@ -41,22 +41,22 @@ export interface ListenOptions extends ExecServerOptions {
 }
 
 export interface RunningExecServer {
-  /** With the token, when it was made here. */
+  /** Includes the token if it was created here. */
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** In the home: made once, so that an address stays good when the server is started again on its port. */
+/** In the home. Created once, so that a URL stays valid when the server is restarted on its port. */
 const TOKEN_FILE = 'exec-server.token';
 
 export async function listenExecServer(options: ListenOptions): Promise<RunningExecServer> {
-  const { address, port } = bindingOf(options.listen);
-  refuseOpen(address, options);
+  const { address, port } = parseListen(options.listen);
+  refuseUnsafeBind(address, options);
   const home = openHome(options.home).folder;
   const { clock = systemClock, auth, report } = options;
   const admission = wsAuth(auth, join(home, TOKEN_FILE), clock);
   const { token } = admission;
-  const { host, codex, owner } = await opened(options, home);
+  const { host, codex, owner } = await openCodex(options, home);
   const within = (bearer: Bearer | undefined): Bearer | undefined =>
     bearer && owner !== undefined ? { ...bearer, owner } : bearer;
   const hosts = new Set<string>();
@@ -87,13 +87,13 @@ export async function listenExecServer(options: ListenOptions): Promise<RunningE
   };
 }
 
-/** Speaks on two streams until the first ends; then its processes are ended too, as the peer does. */
-export async function speakExecServer(
+/** Serves two streams until the input ends. Then it ends the client's processes, as codex's server does. */
+export async function serveExecServerStdio(
   options: ExecServerOptions,
   input: Readable,
   output: Writable,
 ): Promise<void> {
-  const { host, codex, owner } = await opened(options, openHome(options.home).folder);
+  const { host, codex, owner } = await openCodex(options, openHome(options.home).folder);
   const caller = { tokenId: 'stdio', owner: owner ?? EVERYONE, admin: owner === undefined };
   await new Promise<void>((resolve) => {
     const connection: CodexConnection = new CodexConnection(
@@ -109,13 +109,13 @@ export async function speakExecServer(
   await host.close();
 }
 
-async function opened(
+async function openCodex(
   options: ExecServerOptions,
   home: string,
 ): Promise<{ host: ReconnectingHost; codex: CodexOptions; owner: Owner | undefined }> {
   const { env, keeperArgs = [], clock = systemClock, cwd, report, detachMs, graceMs } = options;
   const host = reconnectingHost(() => connectKeeper({ home, env, keeperArgs }));
-  // Before anything is promised to anybody.
+  // Fails before anything is promised to a client.
   const { keeper } = await host.link();
   const serial = options.serial ?? false;
   return {
@@ -126,7 +126,7 @@ async function opened(
   };
 }
 
-function bindingOf(listen: string): { address: string; port: number } {
+function parseListen(listen: string): { address: string; port: number } {
   const match = /^ws:\/\/(?:\[([^\]]+)\]|([^:/[\]]+)):(\d{1,5})\/?$/.exec(listen);
   const address = match?.[1] ?? match?.[2] ?? '';
   const port = Number(match?.[3]);
@@ -138,7 +138,7 @@ function bindingOf(listen: string): { address: string; port: number } {
   return { address, port };
 }
 
-function refuseOpen(address: string, { auth, allowRemote }: ListenOptions): void {
+function refuseUnsafeBind(address: string, { auth, allowRemote }: ListenOptions): void {
   if (isLoopback(address)) return;
   if (auth.kind === 'none')
     throw new HoldfastError('forbidden', 'Without a token the server binds to loopback only.');

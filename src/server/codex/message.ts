@@ -1,6 +1,6 @@
-// A message of codex's JSON-RPC as it crosses the wire. Parsed more strictly than JSON.parse does: a key that stands twice,
-// too many values or too deep a nesting is a malformed message. An id is answered in the very letters it came in, since a
-// 64-bit number does not fit into JavaScript's.
+// Parses and formats messages of codex's JSON-RPC. Stricter than JSON.parse: a duplicate key, too many values or too
+// deep nesting make a message malformed. An id is echoed in its original digits, because a 64-bit number does not fit a
+// JavaScript number.
 
 export type Message =
   | {
@@ -12,19 +12,19 @@ export type Message =
   | { readonly kind: 'notification'; readonly method: string }
   | { readonly kind: 'answer' };
 
-/** The message is no message; the text says why. */
+/** The text says why the message is malformed. */
 export class MalformedMessage extends Error {}
 
-/** The peer's numbers. */
+/** The limits of codex's server. */
 const MAX_VALUES = 262_144;
 const MAX_DEPTH = 128;
-/** Parsed in about a millisecond, whatever is in it. */
+/** Text of this length parses in about a millisecond, whatever it contains. */
 const UNCOUNTED_LENGTH = 128 * 1024;
 const MAX_INT64 = 2n ** 63n;
 
 export function parseMessage(text: string): Message {
-  // A large message of brackets or small values would take long to parse, so it is counted first.
-  if (text.length > UNCOUNTED_LENGTH) refuseTooMuch(text);
+  // A large message of brackets or small values would take long to parse, so its values are counted first.
+  if (text.length > UNCOUNTED_LENGTH) refuseOversized(text);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -37,8 +37,8 @@ export function parseMessage(text: string): Message {
   return classify(value as Record<string, unknown>, idText);
 }
 
-/** Counts values and nesting in text that may be anything. */
-function refuseTooMuch(text: string): void {
+/** Counts values and nesting in text that may not be JSON. */
+function refuseOversized(text: string): void {
   let values = 0;
   let depth = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -54,7 +54,7 @@ function refuseTooMuch(text: string): void {
   }
 }
 
-/** Behind the closing quote of the string that begins here; the end of the text when there is none. */
+/** The index after the closing quote of the string that begins here, or the end of the text. */
 function stringEnd(text: string, at: number): number {
   for (let from = at + 1; ;) {
     const quote = text.indexOf('"', from);
@@ -88,7 +88,7 @@ function checkedId(id: unknown, text: string | undefined): string {
   throw new MalformedMessage('the id is neither a string nor a 64-bit integer');
 }
 
-/** One walk over text that is known to be JSON. */
+/** One pass over text that is known to be JSON. */
 class Scan {
   private readonly text: string;
   private at = 0;
@@ -99,9 +99,9 @@ class Scan {
     this.text = text;
   }
 
-  /** The letters of the outermost "id", if it is a number. */
+  /** The digits of the outermost "id", if it is a number. */
   run(): string | undefined {
-    /** Per open bracket: the keys so far, or undefined in an array. */
+    /** For each open bracket: the keys so far, or undefined in an array. */
     const open: (Set<string> | undefined)[] = [];
     for (; this.at < this.text.length;) {
       const letter = this.text.charCodeAt(this.at);
@@ -135,7 +135,7 @@ class Scan {
     if (key === 'id' && open.length === 1) this.idText = this.following();
   }
 
-  /** A string before a colon is a key: JSON has no other use for one. */
+  /** A string before a colon is a key. */
   private isKey(): boolean {
     while (isSpace(this.text.charCodeAt(this.at))) this.at += 1;
     return this.text.charCodeAt(this.at) === 0x3a;
@@ -160,7 +160,7 @@ function isSpace(letter: number): boolean {
   return letter === 0x20 || letter === 0x0a || letter === 0x0d || letter === 0x09;
 }
 
-/** Letters, digits, sign and point: of numbers, true, false and null. */
+/** The characters of numbers, true, false and null. */
 function isScalar(letter: number): boolean {
   return (
     (letter >= 0x30 && letter <= 0x39) ||

@@ -1,4 +1,4 @@
-// The table of codex methods that are not about processes, and the family each belongs to.
+// The table of codex methods that are not about processes, and the family of each method.
 
 import { capabilityMethods } from './environment/capability-roots.ts';
 import {
@@ -10,7 +10,7 @@ import { fsMethods } from './fs/fs.ts';
 import { httpMethods } from './http/request.ts';
 import type { CodexSurroundings, MethodFamily, MethodTable } from './rpc.ts';
 
-/** Extensions of ours: a client that knows them finds them among the capabilities. */
+/** Extensions of ours, announced as capabilities. */
 const processCapabilities = {
   processList: true,
   processResize: true,
@@ -18,7 +18,7 @@ const processCapabilities = {
   processAnySignal: true,
 } as const;
 
-export function infoOf(surroundings: CodexSurroundings): EnvironmentInfo {
+export function describeEnvironment(surroundings: CodexSurroundings): EnvironmentInfo {
   const info = environmentInfo(surroundings);
   return { ...info, capabilities: { ...info.capabilities, ...processCapabilities } };
 }
@@ -28,7 +28,7 @@ export function methodTable(surroundings: CodexSurroundings): MethodTable {
     ...fsMethods(surroundings),
     ...httpMethods(surroundings),
     ...capabilityMethods(surroundings),
-    ...environmentMethods(surroundings, () => infoOf(surroundings)),
+    ...environmentMethods(surroundings, () => describeEnvironment(surroundings)),
   };
 }
 

@@ -1,4 +1,4 @@
-// Reading the parameters of a method, with the texts that codex's own decoder would answer: clients show them to people.
+// Reads the parameters of a method, with the error texts of codex's own decoder: clients show them to people.
 
 import { fileURLToPath } from 'node:url';
 import { RpcError, rpcCodes } from './rpc.ts';
@@ -7,11 +7,11 @@ export function invalid(message: string): RpcError {
   return new RpcError(rpcCodes.invalidParams, message);
 }
 
-/** The fields of one object of parameters. */
+/** The fields of one object. */
 export class Fields {
   private readonly values: Readonly<Record<string, unknown>>;
 
-  /** `shape` is what the decoder calls it when something else was sent. */
+  /** `shape` is the name of the expected type in error texts. */
   constructor(value: unknown, shape: string) {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw invalid(`invalid type: ${describe(value)}, expected ${shape}`);
@@ -42,11 +42,11 @@ export class Fields {
     return value;
   }
 
-  optionalFlag(name: string): boolean {
-    return this.has(name) ? this.flag(name) : false;
+  optionalFlag(name: string, byDefault = false): boolean {
+    return this.has(name) ? this.flag(name) : byDefault;
   }
 
-  /** A whole number from 0. */
+  /** An integer from 0. */
   count(name: string, most = Number.MAX_SAFE_INTEGER): number {
     const value = this.required(name);
     if (typeof value !== 'number') throw wrong(value, 'u64');
@@ -65,6 +65,27 @@ export class Fields {
       if (typeof item !== 'string') throw wrong(item, 'a string');
       return item;
     });
+  }
+
+  list(name: string): readonly unknown[] {
+    const value = this.required(name);
+    if (!Array.isArray(value)) throw invalid(`invalid type: ${kindOf(value)}, expected a sequence`);
+    return value;
+  }
+
+  object(name: string, shape: string): Fields {
+    return new Fields(this.required(name), `struct ${shape}`);
+  }
+
+  choice<Word extends string>(name: string, words: readonly Word[]): Word {
+    const value = this.raw(name);
+    if (typeof value !== 'string')
+      throw invalid(`invalid type: ${kindOf(value)}, expected string or map`);
+    const found = words.find((word) => word === value);
+    if (found !== undefined) return found;
+    const quoted = words.map((word) => `\`${word}\``);
+    const choice = quoted.length === 2 ? quoted.join(' or ') : `one of ${quoted.join(', ')}`;
+    throw invalid(`unknown variant \`${value.slice(0, 200)}\`, expected ${choice}`);
   }
 
   variables(name: string): Record<string, string> {
@@ -113,4 +134,38 @@ function describe(value: unknown): string {
   if (typeof value === 'boolean') return `boolean \`${value}\``;
   if (typeof value === 'number') return 'number';
   return Array.isArray(value) ? 'sequence' : 'map';
+}
+
+/** For methods without parameters: nothing, null and an empty object are equal. */
+export function noParams(params: unknown): void {
+  if (params === undefined || params === null) return;
+  const kind = kindOf(params);
+  if (kind !== 'map' || Object.keys(params).length > 0)
+    throw invalid(`invalid type: ${kind}, expected unit`);
+}
+
+/** Standard, padded base64, or the reason why it is not. */
+export function decodeBase64(
+  value: string,
+): { readonly bytes: Buffer } | { readonly problem: string } {
+  const bytes = Buffer.from(value, 'base64');
+  // Node skips invalid characters. Encoding again is the cheapest complete check: the result is the same only for the
+  // right alphabet, padding and last bits.
+  if (value.length % 4 === 0 && bytes.toString('base64') === value) return { bytes };
+  return { problem: whyNotBase64(value) };
+}
+
+function whyNotBase64(value: string): string {
+  const body = value.replace(/={1,2}$/, '');
+  const at = body.search(/[^A-Za-z0-9+/]/);
+  if (at >= 0) return `Invalid symbol ${body.codePointAt(at)}, offset ${at}.`;
+  if (body.length % 4 === 1) return `Invalid input length: ${body.length}`;
+  if (value.length % 4 !== 0) return 'Invalid padding';
+  return `Invalid last symbol ${body.codePointAt(body.length - 1)}, offset ${body.length - 1}.`;
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined || value === null) return 'null';
+  if (Array.isArray(value)) return 'sequence';
+  return typeof value === 'object' ? 'map' : typeof value;
 }

@@ -1,7 +1,7 @@
-// JSON-RPC as codex speaks it: the errors a method may answer with, and what a method is. There is no "jsonrpc" member;
-// an error carries a code, a text that clients compare, and no data of its own accord.
+// JSON-RPC as codex speaks it: errors, and the interface of methods. There is no "jsonrpc" member; an error has a code
+// and a text that clients compare.
 
-/** Answered to the client as it is; anything else that a method throws becomes `FAILED` with its message. */
+/** Sent to the client as it is; any other error of a method becomes `failed`. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -19,33 +19,33 @@ export const rpcCodes = {
   refused: -32600,
   unknownMethod: -32601,
   invalidParams: -32602,
-  /** The system said no. */
+  /** The operating system refused. */
   failed: -32603,
-  /** A path that is not there. */
+  /** A path that does not exist. */
   notFound: -32004,
-  /** The session belongs to a connection that is alive. */
+  /** The session belongs to a live connection. */
   attachedElsewhere: -32010,
 } as const;
 
 /**
- * What a method sees of the connection it was called on. Whatever it opens for longer than its own answer it gives to
- * `onClose`: that runs once, when the connection has ended.
+ * What a method sees of its connection. A method passes clean-up of longer-lived resources to `onClose`, which runs it
+ * once, when the connection has ended.
  */
 export interface CodexSession {
   notify(method: string, params: unknown): void;
-  /** Before a large notification: undefined, or when the client has taken enough of what was sent. */
-  room(): Promise<void> | undefined;
-  /** The answer takes it back, for something that was closed earlier. */
+  /** Before a large notification: undefined, or a promise that resolves when the client has read enough. */
+  backpressure(): Promise<void> | undefined;
+  /** Returns a function that unregisters the clean-up. */
   onClose(cleanup: () => void): () => void;
-  /** Aborted when the connection has ended. */
+  /** Aborts when the connection has ended. */
   readonly gone: AbortSignal;
   /** False for a scoped token: then nothing below `home` may be read, written or named. */
   readonly admin: boolean;
-  /** The state directory of Holdfast, absolute and without links. */
+  /** Holdfast's state directory, absolute and without links. */
   readonly home: string;
 }
 
-/** `params` is whatever the client sent, undefined when it sent none. Resolves to the result, never undefined. */
+/** `params` is undefined if the client sent none. Resolves to the result, never undefined. */
 export type Method = (params: unknown, session: CodexSession) => Promise<unknown>;
 
 /** The word in "client must call initialize before using <family> methods". */
@@ -60,11 +60,11 @@ export type MethodFamily =
 
 export type MethodTable = Readonly<Record<string, Method>>;
 
-/** Of the program that serves: what the methods that are not about processes need to know. */
+/** Facts about the server's process, for methods that are not about processes. */
 export interface CodexSurroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** The user's own home directory. */
+  /** The user's home directory. */
   readonly userHome: string;
   readonly version: string;
 }

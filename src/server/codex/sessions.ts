@@ -1,5 +1,5 @@
-// The sessions that this server serves. A session itself is an owner with a lease in the keeper; here is only which
-// connection holds it now, and that its lease is renewed.
+// The sessions that this server serves. A session is an owner with a lease in the keeper; this file knows only which
+// connection holds it, and renews its lease.
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -10,17 +10,17 @@ import { RpcError, rpcCodes } from './rpc.ts';
 
 /** The connection that holds a session. */
 export interface Holder {
-  /** Who asks: sessions of one are unknown to another. */
+  /** Sessions of one owner are unknown to another. */
   readonly owner: Owner | undefined;
   alive(): Promise<boolean>;
-  /** Somebody else has the session now. */
+  /** Another connection has taken the session. */
   lose(): void;
 }
 
-export interface Attached {
+export interface SessionLease {
   readonly id: string;
   readonly owner: Owner;
-  /** The connection has ended: the time that the session has left begins. `now`: it has none. */
+  /** The connection has ended: from now on the lease runs out, immediately if `now`. */
   detach(now?: boolean): Promise<void>;
 }
 
@@ -32,10 +32,10 @@ export interface SessionsOptions {
   readonly report: (message: string) => void;
 }
 
-/** While attached: a server that is only slow must not lose its sessions. */
-const LEAST_LEASE_MS = 30_000;
+/** While a connection holds it: a slow server must not lose its sessions. */
+const MIN_LEASE_MS = 30_000;
 const RENEWALS_PER_LEASE = 3;
-const MOST_RENEW_MS = 20_000;
+const MAX_RENEW_MS = 20_000;
 
 export class Sessions {
   private readonly options: SessionsOptions;
@@ -45,12 +45,12 @@ export class Sessions {
     this.options = options;
   }
 
-  async open(holder: Holder): Promise<Attached> {
+  async open(holder: Holder): Promise<SessionLease> {
     return this.attach(randomUUID(), holder, 'open');
   }
 
-  /** Refused while its holder is alive; one that does not answer any more is put out. */
-  async resume(id: string, holder: Holder): Promise<Attached> {
+  /** Refused while the holder is alive; a holder that does not answer loses the session. */
+  async resume(id: string, holder: Holder): Promise<SessionLease> {
     const current = this.holders.get(ownerOf(id, holder));
     if (current && (await current.alive()) && this.holders.get(ownerOf(id, holder)) === current)
       throw new RpcError(
@@ -66,10 +66,10 @@ export class Sessions {
     }
   }
 
-  private async attach(id: string, holder: Holder, mode: 'open' | 'take'): Promise<Attached> {
+  private async attach(id: string, holder: Holder, mode: 'open' | 'take'): Promise<SessionLease> {
     const { host, clock, detachMs, report } = this.options;
     const owner = ownerOf(id, holder);
-    const ttlMs = Math.max(detachMs, LEAST_LEASE_MS);
+    const ttlMs = Math.max(detachMs, MIN_LEASE_MS);
     const key = randomUUID();
     const lease = { holder: key, spareLabel: KEEP_LABEL };
     const before = this.holders.get(owner);
@@ -77,7 +77,7 @@ export class Sessions {
     before?.lose();
     this.holders.set(owner, holder);
     let cancel: () => void;
-    const over = (): boolean => {
+    const endLease = (): boolean => {
       cancel();
       if (this.holders.get(owner) !== holder) return false;
       this.holders.delete(owner);
@@ -93,22 +93,22 @@ export class Sessions {
           return;
         }
       }
-      if (over()) holder.lose();
+      if (endLease()) holder.lose();
     };
-    const plan = (): void => {
-      const ms = Math.min(MOST_RENEW_MS, ttlMs / RENEWALS_PER_LEASE);
+    const scheduleRenewal = (): void => {
+      const ms = Math.min(MAX_RENEW_MS, ttlMs / RENEWALS_PER_LEASE);
       cancel = clock.after(ms, () => {
-        plan();
+        scheduleRenewal();
         void renew();
       });
     };
-    plan();
+    scheduleRenewal();
     const detach = async (now = false): Promise<void> => {
-      if (!over()) return;
+      if (!endLease()) return;
       try {
         await host.lease(owner, { ...lease, mode: 'renew', ttlMs: now ? 0 : detachMs });
       } catch (error) {
-        // The lease runs out by itself then; a server that goes down is no news.
+        // The lease then runs out by itself. A server that is closing is not reported.
         if (!(error instanceof HoldfastError) || error.code !== 'host_closed')
           report(`a session was not detached: ${String(error)}`);
       }

@@ -1,5 +1,5 @@
-// Who may connect to the drop-in exec-server: a capability token, or a token that somebody with the shared secret signed.
-// The rules of the signed one are those of the peer: HS256, a time at which it ends, and a secret that is long enough.
+// Who may connect to the drop-in exec-server: a capability token, or a token signed with the shared secret. The rules
+// for signed tokens are codex's: HS256, an expiry time, and a minimum length of the secret.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -19,32 +19,32 @@ export interface WsAuthOptions {
 }
 
 export interface WsAuth {
-  /** Part of the address that is printed: only of a token that was made here. */
+  /** Part of the printed URL: only for a token that was created here. */
   readonly token?: string;
-  /** Who comes without a token, where that was chosen. */
+  /** The caller without a token, if that was allowed. */
   readonly anyone?: Bearer;
   bearer(token: string): Bearer | undefined;
 }
 
-/** Sessions of the drop-in server belong to it: a token of the other doors does not reach them. */
+/** Sessions of the drop-in server have an owner of their own: tokens of the other doors cannot reach them. */
 const OWNER: Owner = 'exec-server';
-const LEAST_SECRET_BYTES = 32;
+const MIN_SECRET_BYTES = 32;
 const DEFAULT_SKEW_SECONDS = 30;
 
 export function wsAuth(options: WsAuthOptions, ownTokenFile: string, clock: Clock): WsAuth {
-  refuseStray(options);
-  // No more than a token gives.
+  refuseUnusedFlags(options);
+  // Gives no more rights than a token does.
   if (options.kind === 'none')
     return { anyone: { tokenId: 'anyone', owner: OWNER }, bearer: () => undefined };
-  if (options.kind === 'signed-bearer-token') return signed(options, clock);
+  if (options.kind === 'signed-bearer-token') return acceptSigned(options, clock);
   if (options.kind === 'own') {
     const token = secretIn(ownTokenFile);
-    return { token, ...capability(sumOf(token)) };
+    return { token, ...acceptHash(sumOf(token)) };
   }
-  return capability(givenHash(options));
+  return acceptHash(expectedHash(options));
 }
 
-function refuseStray({
+function refuseUnusedFlags({
   kind,
   tokenFile,
   tokenSha256,
@@ -60,7 +60,7 @@ function refuseStray({
     throw wrong('the flags of a signed token go with --ws-auth signed-bearer-token');
 }
 
-function givenHash({ tokenFile, tokenSha256 }: WsAuthOptions): Buffer {
+function expectedHash({ tokenFile, tokenSha256 }: WsAuthOptions): Buffer {
   if ((tokenFile === undefined) === (tokenSha256 === undefined))
     throw wrong('--ws-auth capability-token needs --ws-token-file or --ws-token-sha256');
   if (tokenSha256 !== undefined) {
@@ -72,14 +72,14 @@ function givenHash({ tokenFile, tokenSha256 }: WsAuthOptions): Buffer {
   return sumOf(token);
 }
 
-function capability(sum: Buffer): WsAuth {
+function acceptHash(sum: Buffer): WsAuth {
   return {
     bearer: (token) =>
       timingSafeEqual(sumOf(token), sum) ? { tokenId: 'capability', owner: OWNER } : undefined,
   };
 }
 
-function signed(options: WsAuthOptions, clock: Clock): WsAuth {
+function acceptSigned(options: WsAuthOptions, clock: Clock): WsAuth {
   const {
     sharedSecretFile,
     issuer,
@@ -89,11 +89,11 @@ function signed(options: WsAuthOptions, clock: Clock): WsAuth {
   if (sharedSecretFile === undefined)
     throw wrong('--ws-auth signed-bearer-token needs --ws-shared-secret-file');
   const secret = Buffer.from(readFileSync(sharedSecretFile, 'utf8').trim());
-  if (secret.length < LEAST_SECRET_BYTES)
-    throw wrong(`the shared secret must have at least ${LEAST_SECRET_BYTES} bytes`);
+  if (secret.length < MIN_SECRET_BYTES)
+    throw wrong(`the shared secret must have at least ${MIN_SECRET_BYTES} bytes`);
   return {
     bearer: (token) => {
-      const claims = verified(token, secret);
+      const claims = verifyClaims(token, secret);
       if (!claims) return undefined;
       const now = clock.wallMs() / 1000;
       const { exp, nbf, iss, aud } = claims;
@@ -109,18 +109,18 @@ function signed(options: WsAuthOptions, clock: Clock): WsAuth {
 }
 
 /** The claims of a token that was signed with the secret. */
-function verified(token: string, secret: Buffer): Record<string, unknown> | undefined {
+function verifyClaims(token: string, secret: Buffer): Record<string, unknown> | undefined {
   const [head, body, signature, ...more] = token.split('.');
   if (head === undefined || body === undefined || signature === undefined || more.length > 0)
     return undefined;
-  if (parsed(head)?.['alg'] !== 'HS256') return undefined;
+  if (parsePart(head)?.['alg'] !== 'HS256') return undefined;
   const expected = createHmac('sha256', secret).update(`${head}.${body}`).digest();
   const given = Buffer.from(signature, 'base64url');
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-  return parsed(body);
+  return parsePart(body);
 }
 
-function parsed(part: string): Record<string, unknown> | undefined {
+function parsePart(part: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString());
     return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,15 +1,14 @@
-// capabilityRoots/discoverV1: the plugin and the skills in folders that a client names, with the files that describe them.
-// What they mean is the client's business; here they are found, read within bounds, and told.
+// capabilityRoots/discoverV1: finds the plugin and the skills in folders that a client names, and returns their files,
+// within limits. The client interprets them.
 
 import { isUtf8 } from 'node:buffer';
 import { basename, dirname } from 'node:path/posix';
 import { errnoOf } from '../../../base/disk.ts';
 import { fsError, osText } from '../fs/error.ts';
-import { list } from '../fs/params.ts';
-import { openToRead, withPlace, type Way } from '../fs/place.ts';
-import { reachOf } from '../fs/reach.ts';
+import { openToRead, withOpened, type PathOptions } from '../fs/opened-path.ts';
+import { accessPolicyOf } from '../fs/access-policy.ts';
 import { readUpTo } from '../fs/read.ts';
-import { formatUri, join, parseUri, type BytePath } from '../fs/uri.ts';
+import { formatUri, join, parseUri, type BytePath, parseOwnUri } from '../fs/uri.ts';
 import { walk } from '../fs/walk.ts';
 import { Fields } from '../params.ts';
 import {
@@ -20,63 +19,55 @@ import {
   type MethodTable,
 } from '../rpc.ts';
 
-/** The peer's numbers. */
-const MOST_ROOTS = 128;
-const MOST_FILE_BYTES = 1024 * 1024;
+/** The limits of codex's server. */
+const MAX_ROOTS = 128;
+const MAX_FILE_BYTES = 1024 * 1024;
 const SCAN = { maxDepth: 6, maxDirectories: 2000, maxEntries: 20_000 } as const;
-/** Of all roots together: as JSON still below what the real client takes as one message. */
-const MOST_ANSWER_BYTES = 16 * 1024 * 1024;
+/** For all roots together: as JSON still below what the real client accepts as one message. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 const SKILL_FILE = 'SKILL.md';
 const SKILL_METADATA = 'agents/openai.yaml';
-/** The first that is there counts. */
+/** The first that exists counts. */
 const MANIFEST_FOLDERS = ['.codex-plugin', '.claude-plugin'];
 const MANIFEST_FILE = 'plugin.json';
 
 export function capabilityMethods({ env }: CodexSurroundings): MethodTable {
   return {
     'capabilityRoots/discoverV1': async (params, session) => {
-      const roots = list(new Fields(params, 'struct CapabilityRootsDiscoverParams'), 'roots');
-      const asked = await Promise.all(roots.map((root) => rootAsked(root, session, env['TMPDIR'])));
-      if (asked.length > MOST_ROOTS)
+      const roots = new Fields(params, 'struct CapabilityRootsDiscoverParams').list('roots');
+      const request = await Promise.all(
+        roots.map((root) => parseRoot(root, session, env['TMPDIR'])),
+      );
+      if (request.length > MAX_ROOTS)
         throw new RpcError(
           rpcCodes.refused,
-          `capability root discovery accepts at most ${MOST_ROOTS} roots`,
+          `capability root discovery accepts at most ${MAX_ROOTS} roots`,
         );
-      const room = { bytes: MOST_ANSWER_BYTES };
+      const budget = { bytes: MAX_ANSWER_BYTES };
       const found: unknown[] = [];
-      for (const root of asked) found.push(await new RootScan(root, room).answer());
+      for (const root of request) found.push(await new RootScan(root, budget).answer());
       return { roots: found };
     },
   };
 }
 
-interface Asked {
+interface RootRequest {
   readonly id: string;
   readonly uri: string;
   readonly path: BytePath | RpcError;
-  readonly way: Way;
+  readonly options: PathOptions;
 }
 
-async function rootAsked(
+async function parseRoot(
   root: unknown,
   session: CodexSession,
   tmpdir: string | undefined,
-): Promise<Asked> {
+): Promise<RootRequest> {
   const fields = new Fields(root, 'struct WireCapabilityRootDiscoverRequest');
   const [id, uri] = [fields.text('id'), fields.text('path')];
-  const reach = await reachOf(session, fields.raw('sandbox'), tmpdir);
-  return { id, uri, path: ownPath(uri), way: { reach, follow: true } };
-}
-
-/** A root on another machine is a problem of that root only. */
-function ownPath(uri: string): BytePath | RpcError {
-  try {
-    return parseUri(uri);
-  } catch (error) {
-    if (error instanceof RpcError && error.code === rpcCodes.refused) return error;
-    throw error;
-  }
+  const access = await accessPolicyOf(session, fields.raw('sandbox'), tmpdir);
+  return { id, uri, path: parseOwnUri(uri), options: { access, follow: true } };
 }
 
 interface CapabilityFile {
@@ -93,18 +84,18 @@ interface Found {
 const NOTHING: Found = { plugin: null, skills: [], namespaceManifests: [] };
 
 class RootScan {
-  private readonly asked: Asked;
-  private readonly room: { bytes: number };
+  private readonly request: RootRequest;
+  private readonly budget: { bytes: number };
   private readonly warnings: string[] = [];
 
-  constructor(asked: Asked, room: { bytes: number }) {
-    this.asked = asked;
-    this.room = room;
+  constructor(request: RootRequest, budget: { bytes: number }) {
+    this.request = request;
+    this.budget = budget;
   }
 
   async answer(): Promise<unknown> {
-    const { id, uri, path, way } = this.asked;
-    const told = (found: Found, error: string | null): unknown => ({
+    const { id, uri, path, options } = this.request;
+    const toAnswer = (found: Found, error: string | null): unknown => ({
       id,
       path: uri,
       ...found,
@@ -113,19 +104,19 @@ class RootScan {
     });
     try {
       if (path instanceof RpcError) throw path;
-      const isFolder = await withPlace(path, way, async ({ stats }) => stats.isDirectory());
-      if (!isFolder) return told(NOTHING, `capability root ${uri} is not a directory`);
-      return told(await this.scan(path), null);
+      const isFolder = await withOpened(path, options, async ({ stats }) => stats.isDirectory());
+      if (!isFolder) return toAnswer(NOTHING, `capability root ${uri} is not a directory`);
+      return toAnswer(await this.scan(path), null);
     } catch (error) {
       const problem = fsError(error);
       if (!problem) throw error;
-      return told(NOTHING, `failed to inspect capability root ${uri}: ${problem.message}`);
+      return toAnswer(NOTHING, `failed to inspect capability root ${uri}: ${problem.message}`);
     }
   }
 
   private async scan(root: BytePath): Promise<Found> {
     const options = { ...SCAN, followDirectorySymlinks: true, pruneHiddenDirectories: false };
-    const { entries, truncated } = await walk(root, options, this.asked.way);
+    const { entries, truncated } = await walk(root, options, this.request.options);
     const plugin = await this.plugin(root);
     const paths = entries
       .map(({ path, kind }) => ({ path: parseUri(path), kind }))
@@ -139,8 +130,8 @@ class RootScan {
       .map(({ path }) => dirname(path));
     const namespaceManifests: CapabilityFile[] = [];
     for (const folder of new Set([root, ...homes]))
-      namespaceManifests.push(...listed(await this.manifest(folder)));
-    if (truncated) this.cut();
+      namespaceManifests.push(...asList(await this.manifest(folder)));
+    if (truncated) this.warnTruncated();
     return { plugin, skills, namespaceManifests };
   }
 
@@ -164,17 +155,20 @@ class RootScan {
     if (!manifest) return null;
     const said = objectIn(manifest.contents);
     const config = async (key: string, usual: string): Promise<CapabilityFile | null> => {
-      const named = this.named(said[key], key, manifest);
-      return (await this.read(named === undefined ? join(root, usual) : join(root, named))) ?? null;
+      const configPath = this.configPath(said[key], key, manifest);
+      return (
+        (await this.read(configPath === undefined ? join(root, usual) : join(root, configPath))) ??
+        null
+      );
     };
-    // Servers that stand in the manifest itself are in no file.
+    // Servers defined in the manifest itself are in no file.
     const inside = typeof said['mcpServers'] === 'object' && isMap(said['mcpServers']);
     const mcpConfig = inside ? null : await config('mcpServers', '.mcp.json');
     return { manifest, mcpConfig, appsConfig: await config('apps', '.app.json') };
   }
 
-  /** A path that a manifest gives, relative to its root and inside of it. Undefined: it says nothing of use. */
-  private named(value: unknown, key: string, { path }: CapabilityFile): string | undefined {
+  /** A path in a manifest, relative to its root and inside of it. Undefined: not usable. */
+  private configPath(value: unknown, key: string, { path }: CapabilityFile): string | undefined {
     if (typeof value !== 'string') return undefined;
     const ignored = (reason: string): undefined => {
       this.warnings.push(`ignoring ${key} in ${path}: ${reason}`);
@@ -188,18 +182,18 @@ class RootScan {
     return below.join('/');
   }
 
-  /** Undefined when there is no such file, or none that can be told; the second is warned of. */
+  /** Undefined if there is no such file, or if it is unusable, which adds a warning. */
   private async read(path: BytePath): Promise<CapabilityFile | undefined> {
     const uri = formatUri(path);
     const bytes = await this.bytesOf(path, uri);
     if (bytes === undefined) return undefined;
     if (bytes === 'too long')
-      this.warnings.push(`capability file ${uri} exceeds the ${MOST_FILE_BYTES}-byte limit`);
+      this.warnings.push(`capability file ${uri} exceeds the ${MAX_FILE_BYTES}-byte limit`);
     else if (!isUtf8(bytes))
       this.warnings.push(`capability file ${uri} is not UTF-8: invalid utf-8 sequence`);
-    else if (bytes.length > this.room.bytes) this.cut();
+    else if (bytes.length > this.budget.bytes) this.warnTruncated();
     else {
-      this.room.bytes -= bytes.length;
+      this.budget.bytes -= bytes.length;
       return { path: uri, contents: bytes.toString('utf8') };
     }
     return undefined;
@@ -207,15 +201,15 @@ class RootScan {
 
   private async bytesOf(path: BytePath, uri: string): Promise<Buffer | 'too long' | undefined> {
     try {
-      const file = await openToRead(path, this.asked.way);
+      const file = await openToRead(path, this.request.options);
       try {
-        return await readUpTo(file, MOST_FILE_BYTES);
+        return await readUpTo(file, MAX_FILE_BYTES);
       } finally {
         await file.close();
       }
     } catch (error) {
       const code = errnoOf(error);
-      // What is no regular file is refused by its kind, which counts as none being there.
+      // A path that is not a regular file counts as missing.
       if (error instanceof RpcError || code === 'ENOENT' || code === 'ENOTDIR') return undefined;
       if (code === undefined) throw error;
       this.warnings.push(`failed to read capability file ${uri}: ${osText(code)}`);
@@ -223,17 +217,17 @@ class RootScan {
     }
   }
 
-  private cut(): void {
-    const warning = `capability scan reached its traversal limit (root: ${this.asked.uri})`;
+  private warnTruncated(): void {
+    const warning = `capability scan reached its traversal limit (root: ${this.request.uri})`;
     if (!this.warnings.includes(warning)) this.warnings.push(warning);
   }
 }
 
-function listed<T>(found: T | undefined): T[] {
+function asList<T>(found: T | undefined): T[] {
   return found === undefined ? [] : [found];
 }
 
-/** A manifest that is no JSON says nothing, and is told all the same. */
+/** A manifest that is not JSON is returned, but sets nothing. */
 function objectIn(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);

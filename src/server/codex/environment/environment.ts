@@ -1,4 +1,4 @@
-// What a codex client asks about where its commands run: environment/info, environment/status, environmentConfig/read.
+// Answers about the machine of a client's commands: environment/info, environment/status, environmentConfig/read.
 
 import { accessSync, constants } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
@@ -6,12 +6,11 @@ import { basename, dirname, join } from 'node:path';
 import { errnoOf } from '../../../base/disk.ts';
 import { selectToml, TomlProblem } from './toml.ts';
 import { fsError } from '../fs/error.ts';
-import { list, noParams } from '../fs/params.ts';
-import { openToRead } from '../fs/place.ts';
-import { reachOf } from '../fs/reach.ts';
+import { openToRead } from '../fs/opened-path.ts';
+import { accessPolicyOf } from '../fs/access-policy.ts';
 import { readUpTo } from '../fs/read.ts';
 import { bytePath, formatUri, parseUri } from '../fs/uri.ts';
-import { Fields, invalid } from '../params.ts';
+import { Fields, invalid, noParams } from '../params.ts';
 import {
   RpcError,
   rpcCodes,
@@ -20,14 +19,14 @@ import {
   type MethodTable,
 } from '../rpc.ts';
 
-/** Also the `environmentInfo` of the answer to `initialize`. Capabilities of processes are added by whoever serves them. */
+/** Also the `environmentInfo` of the answer to `initialize`. methods.ts adds the capabilities of processes. */
 export interface EnvironmentInfo {
   readonly shell: { readonly name: string; readonly path: string };
   readonly capabilities?: Readonly<Record<string, boolean>>;
   readonly [field: string]: unknown;
 }
 
-/** Each stands for methods that are there; what is not named counts as missing. */
+/** Each stands for methods that exist; a name that is absent counts as unsupported. */
 const capabilities = {
   capabilityDiscoverySandbox: true,
   fsWatchMissing: true,
@@ -57,7 +56,7 @@ export function environmentInfo({
   };
 }
 
-/** The user's own, or the first that is there. */
+/** The user's shell, or the first that exists. */
 function shellOf(own: string | undefined): string {
   const candidates = [...(own?.startsWith('/') ? [own] : []), '/bin/bash', '/usr/bin/bash'];
   return candidates.find(isProgram) ?? '/bin/sh';
@@ -89,7 +88,7 @@ export function environmentMethods(
   };
 }
 
-/** More than anybody writes by hand, and read in a fifth of a second. */
+/** More than anyone writes by hand, and parsed in a fifth of a second. */
 const MAX_CONFIG_BYTES = 256 * 1024;
 const SYSTEM_FOLDER = '/etc/codex';
 
@@ -112,7 +111,7 @@ async function readConfig(
     userHomeDir: uriOf(userHome),
     codexHomeDir: uriOf(codexHome),
     hostname: hostname(),
-    // From the weakest to the strongest, as codex puts its layers on each other.
+    // Weakest first, in the order of codex's layers.
     config: await layersOf(config, session, [
       { kind: 'system', file: join(SYSTEM_FOLDER, 'config.toml') },
       { kind: 'user', file: join(codexHome, 'config.toml') },
@@ -124,7 +123,7 @@ async function readConfig(
 }
 
 function pathsOf(fields: Fields, name: string): Paths {
-  return list(fields, name).map((path) => {
+  return fields.list(name).map((path) => {
     const keys = new Fields({ path }, 'struct TomlPath').texts('path');
     if (keys.length === 0) throw invalid('TOML paths must contain at least one key segment');
     return keys;
@@ -143,15 +142,15 @@ async function layersOf(
 ): Promise<unknown> {
   const layers: { source: string; baseDir: string; toml: string }[] = [];
   for (const { kind, file } of paths.length === 0 ? [] : sources) {
-    const text = await contentOf(file, session);
-    const toml = text === undefined ? undefined : await selected(text, paths, file);
+    const text = await readConfigFile(file, session);
+    const toml = text === undefined ? undefined : await selectLayer(text, paths, file);
     if (toml !== undefined)
       layers.push({ source: `${kind} (${file})`, baseDir: uriOf(dirname(file)), toml });
   }
   return { layers, cloudInsertionIndex: 0 };
 }
 
-async function selected(text: string, paths: Paths, file: string): Promise<string | undefined> {
+async function selectLayer(text: string, paths: Paths, file: string): Promise<string | undefined> {
   try {
     return await selectToml(text, paths);
   } catch (error) {
@@ -160,11 +159,11 @@ async function selected(text: string, paths: Paths, file: string): Promise<strin
   }
 }
 
-/** Undefined when there is none. */
-async function contentOf(file: string, session: CodexSession): Promise<string | undefined> {
+/** Undefined if the file does not exist. */
+async function readConfigFile(file: string, session: CodexSession): Promise<string | undefined> {
   try {
-    const reach = await reachOf(session, undefined, undefined);
-    const handle = await openToRead(bytePath(file), { reach, follow: true });
+    const access = await accessPolicyOf(session, undefined, undefined);
+    const handle = await openToRead(bytePath(file), { access, follow: true });
     try {
       const bytes = await readUpTo(handle, MAX_CONFIG_BYTES);
       if (bytes === 'too long')

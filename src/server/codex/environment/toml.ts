@@ -1,4 +1,4 @@
-// Parts of a TOML file, by their keys, as TOML again.
+// Extracts parts of a TOML file by their keys, as TOML.
 
 import type { TomlTable, TomlValue } from 'smol-toml';
 import { lazyModules } from '../../lazy-modules.ts';
@@ -14,13 +14,13 @@ type Keys = readonly string[];
 
 const MAX_DEPTH = 64;
 
-/** What a file says below any of the paths; undefined when it says nothing. */
+/** What a file has below any of the paths; undefined if nothing. */
 export async function selectToml(
   text: string,
   paths: readonly Keys[],
 ): Promise<string | undefined> {
   const { parse, stringify, TomlError } = await lazyModules.toml();
-  // Whole numbers are of another kind, so that 1.0 stays what it was.
+  // Integers become bigints, so that 1.0 stays a float.
   const options = { integersAsBigInt: true, maxDepth: MAX_DEPTH } as const;
   try {
     const selected = emptyTable();
@@ -30,7 +30,7 @@ export async function selectToml(
     return stringify(selected, { numbersAsFloat: true, maxDepth: MAX_DEPTH });
   } catch (error) {
     if (error instanceof TomlError) {
-      // Behind it the library shows the lines, which may hold secrets.
+      // The library appends the lines of the file, which may contain secrets.
       const [reason = ''] = error.message.replace('Invalid TOML document: ', '').split('\n', 1);
       throw new TomlProblem(reason, error.line, error.column);
     }
@@ -40,12 +40,12 @@ export async function selectToml(
   }
 }
 
-/** Names such as "__proto__" are names like any other. */
+/** Without a prototype, so that "__proto__" is a key like any other. */
 function emptyTable(): TomlTable {
   return Object.create(null) as TomlTable;
 }
 
-/** A path may end inside of a value that is no table: then it is the value. */
+/** If a path leads into a value that is no table, the whole value is taken. */
 function copyPath(from: TomlTable, to: TomlTable, path: Keys): void {
   const [key = '', ...rest] = path;
   const value = Object.hasOwn(from, key) ? from[key] : undefined;
@@ -56,7 +56,7 @@ function copyPath(from: TomlTable, to: TomlTable, path: Keys): void {
   }
   const had = to[key];
   const inner = isTable(had) ? had : emptyTable();
-  // Another path may have taken the whole of it already.
+  // Another path has already taken the whole table.
   if (inner === value) return;
   copyPath(value, inner, rest);
   if (Object.keys(inner).length > 0) to[key] = inner;

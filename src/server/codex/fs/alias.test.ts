@@ -17,7 +17,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
 import { caller, TestSession, type Answer } from '../../../../test/support/codex-session.ts';
 import { onCleanup, temporaryFolder } from '../../../../test/support/hosts.ts';
-import { spotIn } from './alias.ts';
+import { locateIn } from './alias.ts';
 import { fsMethods } from './fs.ts';
 
 const about = { env: {}, cwd: '/', userHome: '/', version: '0' };
@@ -91,7 +91,7 @@ it('[CX906] dots and escapes lead nowhere else', async () => {
   const made = scoped();
   const { folder } = made;
   mkdirSync(join(folder, 'a/b'), { recursive: true });
-  for (const way of [
+  for (const options of [
     'a/../state/token',
     'a/%2e%2e/state/token',
     'a/b/%2E%2E/..%2Fstate%2Ftoken',
@@ -99,7 +99,7 @@ it('[CX906] dots and escapes lead nowhere else', async () => {
     'a/..%2fstate/token',
     'st%61te/token',
   ])
-    await expectDenied(made, `${uri(folder)}/${way}`);
+    await expectDenied(made, `${uri(folder)}/${options}`);
   expect(readdirSync(folder).sort()).toEqual(['a', 'state']);
 });
 
@@ -123,11 +123,11 @@ it('[CX906] nothing of it by way of /proc: not by descriptors, folders or roots 
     '/proc/self/environ',
   ];
   expect(await call('fs/readFile', { path: uri('/proc/kcore') })).toEqual(denied);
-  for (const way of ways) {
-    expect([way, await call('fs/readFile', { path: uri(way) })]).toEqual([way, denied]);
-    const link = join(folder, `way-${ways.indexOf(way)}`);
-    symlinkSync(way, link);
-    expect([way, await call('fs/readFile', { path: uri(link) })]).toEqual([way, denied]);
+  for (const options of ways) {
+    expect([options, await call('fs/readFile', { path: uri(options) })]).toEqual([options, denied]);
+    const link = join(folder, `way-${ways.indexOf(options)}`);
+    symlinkSync(options, link);
+    expect([options, await call('fs/readFile', { path: uri(link) })]).toEqual([options, denied]);
   }
   symlinkSync(`/proc/${child.pid}/cwd`, join(folder, 'cwd'));
   await expectDenied(made, join(folder, 'cwd/token'));
@@ -146,7 +146,7 @@ it('[CX906] a mount is known by what it shows', () => {
     '31 22 0:5 / /other/proc rw - proc proc rw',
     '32 22 8:2 /home /srv rw shared:1 - ext4 /dev/sdb1 rw',
   ].join('\n');
-  const at = (id: string, real: string): unknown => spotIn(mounts, id, real);
+  const at = (id: string, real: string): unknown => locateIn(mounts, id, real);
   const spot = (device: string, path: string, isProc = false): object => ({ device, path, isProc });
   expect(at('22', '/home/u/.holdfast/token')).toEqual(spot('8:1', '/home/u/.holdfast/token'));
   expect(at('30', '/mnt/my alias/token')).toEqual(spot('8:1', '/home/u/.holdfast/token'));

@@ -1,6 +1,6 @@
-// Other ways to one place. A name and its links are settled by opening it; what is left is that the kernel can show one
-// folder at two places (a bind mount, another process's view of the disk) and one file under two names (a hard link).
-// So what is held is also compared by the filesystem it is on and where it is there, and by its number.
+// Detects other paths to the state directory. Opening a path resolves its name and links, but the kernel can show one
+// folder at two places (a bind mount, another process's root) and one file under two names (a hard link). So an open
+// file is also compared by its filesystem, its path there, and its inode.
 
 import {
   closeSync,
@@ -15,55 +15,55 @@ import { lstat, readdir } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
 import { isWithin, join, pathBytes, type BytePath } from './uri.ts';
 
-/** Holds a place without opening it. */
+/** Refers to a path without opening it. */
 const O_PATH = 0o10000000;
 const { O_DIRECTORY } = constants;
 
-/** A place on a filesystem, whatever the mounts are called that lead there. */
-interface Spot {
+/** A position on a filesystem, independent of mount points. */
+interface MountLocation {
   readonly device: string;
   readonly path: BytePath;
   readonly isProc: boolean;
 }
 
-/** The state directory, as it is told from whatever else is held. */
+/** The state directory, and whether an open file lies in it. */
 export class StateFolder {
   readonly path: BytePath;
-  private known: Spot | undefined;
+  private known: MountLocation | undefined;
 
   constructor(path: BytePath) {
     this.path = path;
   }
 
-  /** Of a held place: inside of this, by whatever way; or out of what this program can see itself. */
-  async holds(fd: number, stats?: Stats): Promise<boolean> {
-    const spot = spotOf(fd);
+  /** Whether an open file lies in this folder by any path, or cannot be seen by this process. */
+  async contains(fd: number, stats?: Stats): Promise<boolean> {
+    const spot = locate(fd);
     if (!spot || (spot.isProc && /^\/\d/.test(spot.path))) return true;
-    const own = (this.known ??= spotOfFolder(this.path));
+    const own = (this.known ??= locateFolder(this.path));
     if (own && spot.device === own.device && isWithin(own.path, spot.path)) return true;
-    return stats !== undefined && isLinkedIn(this.path, stats);
+    return stats !== undefined && isLinkedInto(this.path, stats);
   }
 }
 
-/** Undefined for a mount that is none of ours: there is no telling what it shows. Of memory, so without a thread's help. */
-function spotOf(fd: number): Spot | undefined {
+/** Undefined for a mount that is not ours: what it shows is unknown. Synchronous, because /proc is in memory. */
+function locate(fd: number): MountLocation | undefined {
   const id = /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1];
   if (id === undefined) return undefined;
   const real = readlinkSync(`/proc/self/fd/${fd}`, 'buffer').toString('latin1');
-  return spotIn(readFileSync('/proc/self/mountinfo', 'latin1'), id, real);
+  return locateIn(readFileSync('/proc/self/mountinfo', 'latin1'), id, real);
 }
 
-function spotOfFolder(path: BytePath): Spot | undefined {
+function locateFolder(path: BytePath): MountLocation | undefined {
   const fd = openSync(pathBytes(path), O_PATH | O_DIRECTORY);
   try {
-    return spotOf(fd);
+    return locate(fd);
   } finally {
     closeSync(fd);
   }
 }
 
 /** `mounts`: "36 35 98:0 /part/of/filesystem /mount/point options… - type source options", names with octal escapes. */
-export function spotIn(mounts: string, id: string, real: BytePath): Spot | undefined {
+export function locateIn(mounts: string, id: string, real: BytePath): MountLocation | undefined {
   const line = mounts.split('\n').find((each) => each.startsWith(`${id} `));
   if (line === undefined) return undefined;
   const [, , device = '', root = '', point = ''] = line.split(' ').map(unescaped);
@@ -79,16 +79,17 @@ function unescaped(field: string): string {
   );
 }
 
-/** Whatever Holdfast writes is private: a file that others may read is none of its own, and need not be looked for. */
-async function isLinkedIn(home: BytePath, stats: Stats): Promise<boolean> {
+/** Holdfast's files are private: a file that others may read is not ours and need not be searched for. */
+async function isLinkedInto(home: BytePath, stats: Stats): Promise<boolean> {
   if (!stats.isFile() || stats.nlink < 2 || (stats.mode & 0o077) !== 0) return false;
-  return holds(home, stats);
+  return contains(home, stats);
 }
 
-async function holds(folder: BytePath, wanted: Stats): Promise<boolean> {
-  for (const { name, entry } of await entriesOf(folder)) {
+async function contains(folder: BytePath, wanted: Stats): Promise<boolean> {
+  for (const { name, entry } of await readEntries(folder)) {
     const path = join(folder, name);
-    if (entry.isDirectory() ? await holds(path, wanted) : await isSame(path, wanted)) return true;
+    if (entry.isDirectory() ? await contains(path, wanted) : await isSame(path, wanted))
+      return true;
   }
   return false;
 }
@@ -98,10 +99,10 @@ interface Named {
   readonly entry: Dirent;
 }
 
-async function entriesOf(folder: BytePath): Promise<Named[]> {
+async function readEntries(folder: BytePath): Promise<Named[]> {
   const options = { withFileTypes: true, encoding: 'buffer' as BufferEncoding } as const;
   const entries = await readdir(pathBytes(folder), options);
-  // Buffers, because a name need not be UTF-8; the types of this version do not know it.
+  // Buffers, because a name need not be UTF-8; Node's types do not allow it.
   return entries.map((entry) => ({
     name: (entry.name as unknown as Buffer).toString('latin1'),
     entry,

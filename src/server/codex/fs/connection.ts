@@ -1,12 +1,11 @@
-// What one connection holds of the disk for longer than a call: its open files and its one watch. All of it ends with the
-// connection.
+// What one connection keeps longer than a call: open files and one watch. They end with the connection.
 
 import { FileHandles } from './handles.ts';
 import { errnoOf } from '../../../base/disk.ts';
-import { withPlace } from './place.ts';
-import { reachOf, type Reach } from './reach.ts';
+import { withOpened } from './opened-path.ts';
+import { accessPolicyOf, type AccessPolicy } from './access-policy.ts';
 import { parentOf, type BytePath } from './uri.ts';
-import { MissingWatch, type Wanted } from './watch.ts';
+import { MissingWatch, type WatchedPaths } from './watch.ts';
 import type { CodexSession } from '../rpc.ts';
 import { withoutLinks } from '../sandbox/policy.ts';
 
@@ -27,8 +26,8 @@ class Connection {
   readonly handles = new FileHandles();
   private readonly session: CodexSession;
   private watching: MissingWatch | undefined;
-  /** Counts the watches asked for: one that was replaced while it started is given up. */
-  private asked = 0;
+  /** Counts requested watches, so that one that was replaced while it started is dropped. */
+  private requests = 0;
   private closed = false;
 
   constructor(session: CodexSession) {
@@ -40,41 +39,41 @@ class Connection {
     });
   }
 
-  /** Replaces the watch there was, if only by none. False: things are not as described, out of sight, or cannot be watched. */
-  async watch(watchId: number, wanted: Wanted | undefined): Promise<boolean> {
+  /** Replaces the previous watch. False: the paths are not as described, are hidden, or cannot be watched. */
+  async watch(watchId: number, paths: WatchedPaths | undefined): Promise<boolean> {
     this.watching?.stop();
     this.watching = undefined;
-    this.asked += 1;
-    const turn = this.asked;
-    if (!wanted || (await this.hides(wanted))) return false;
-    const watching = await MissingWatch.start(wanted, () =>
+    this.requests += 1;
+    const turn = this.requests;
+    if (!paths || (await this.isHidden(paths))) return false;
+    const watching = await MissingWatch.start(paths, () =>
       this.session.notify('fs/missingChanged', { watchId }),
     );
-    if (turn !== this.asked || this.closed) watching?.stop();
+    if (turn !== this.requests || this.closed) watching?.stop();
     else this.watching = watching;
     return watching !== undefined;
   }
 
-  private async hides({ missing, present }: Wanted): Promise<boolean> {
+  private async isHidden({ missing, present }: WatchedPaths): Promise<boolean> {
     if (this.session.admin) return false;
-    const reach = await reachOf(this.session, undefined, undefined);
+    const access = await accessPolicyOf(this.session, undefined, undefined);
     for (const path of present === undefined ? missing : [...missing, present]) {
-      if (reach.hides(path) || (await this.leadsToHidden(await withoutLinks(path), reach)))
+      if (access.hides(path) || (await this.leadsToHidden(await withoutLinks(path), access)))
         return true;
     }
     return false;
   }
 
-  /** Asked of the part of it that is there. */
-  private async leadsToHidden(path: BytePath, reach: Reach): Promise<boolean> {
-    if (reach.hides(path)) return true;
+  /** Checks the part of the path that exists. */
+  private async leadsToHidden(path: BytePath, access: AccessPolicy): Promise<boolean> {
+    if (access.hides(path)) return true;
     try {
-      return await withPlace(path, { reach, follow: true }, async () => false);
+      return await withOpened(path, { access, follow: true }, async () => false);
     } catch (error) {
       const code = errnoOf(error);
       if (code === undefined) throw error;
       const missing = code === 'ENOENT' || code === 'ENOTDIR';
-      return !missing || this.leadsToHidden(parentOf(path), reach);
+      return !missing || this.leadsToHidden(parentOf(path), access);
     }
   }
 }

@@ -1,11 +1,11 @@
-// What the operating system said, as codex tells it: "No such file or directory (os error 2)", under a code that depends
-// on what went wrong.
+// Errors of the operating system as codex reports them: "No such file or directory (os error 2)", with a code that
+// depends on the error.
 
 import { constants } from 'node:os';
 import { errnoOf } from '../../../base/disk.ts';
 import { RpcError, rpcCodes } from '../rpc.ts';
 
-/** The C library's words; libuv's differ, and clients compare. */
+/** The C library's texts. libuv's differ, and clients compare. */
 const words: Readonly<Record<string, string>> = {
   EPERM: 'Operation not permitted',
   ENOENT: 'No such file or directory',
@@ -33,13 +33,13 @@ const words: Readonly<Record<string, string>> = {
   EMLINK: 'Too many links',
   ENAMETOOLONG: 'File name too long',
   ENOTEMPTY: 'Directory not empty',
-  // The text of the C library that codex is built with.
+  // The text of musl, which codex is built with.
   ELOOP: 'Symbolic link loop',
   EDQUOT: 'Disk quota exceeded',
   EOPNOTSUPP: 'Operation not supported',
 };
 
-/** An error of the system that we found ourselves: it reads as if a call had failed with it. */
+/** An error that we raise ourselves as if a system call had failed with it. */
 export class SystemError extends Error {
   readonly code: keyof typeof constants.errno;
 
@@ -57,7 +57,7 @@ export function osText(code: string): string {
   return number === undefined ? known : `${known} (os error ${number})`;
 }
 
-/** What a filesystem method answers for anything it threw; undefined for a mistake of our own. */
+/** The answer for an error of a filesystem method; undefined for a bug of ours. */
 export function fsError(thrown: unknown): RpcError | undefined {
   if (thrown instanceof RpcError) return thrown;
   const code = errnoOf(thrown);

@@ -942,12 +942,12 @@ describe('sandboxed calls', () => {
 
   it('[CF11] what nothing allows is not there; what is denied says so', async () => {
     const { on, sandbox } = workspace();
-    const only = { sandbox: sandbox([{ path: special('project_roots'), access: 'read' }]) };
-    expect(await on('fs/readFile', 'd/x', only)).toHaveProperty('dataBase64');
-    expect(await on('fs/writeFile', 'd/x', { ...only, dataBase64: '' })).toEqual(readOnly);
+    const isIncluded = { sandbox: sandbox([{ path: special('project_roots'), access: 'read' }]) };
+    expect(await on('fs/readFile', 'd/x', isIncluded)).toHaveProperty('dataBase64');
+    expect(await on('fs/writeFile', 'd/x', { ...isIncluded, dataBase64: '' })).toEqual(readOnly);
     for (const method of ['fs/readFile', 'fs/getMetadata', 'fs/canonicalize']) {
-      expect(await on(method, 'out/s', only)).toEqual(missing);
-      expect(await on(method, 'd/lo/s', only)).toEqual(missing);
+      expect(await on(method, 'out/s', isIncluded)).toEqual(missing);
+      expect(await on(method, 'd/lo/s', isIncluded)).toEqual(missing);
     }
     for (const access of ['deny', 'none']) {
       const closed = {

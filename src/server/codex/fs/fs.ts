@@ -1,19 +1,24 @@
-// The filesystem methods of codex: fs/*. What a path may reach is fs-reach.ts, how it is held fs-place.ts.
+// The filesystem methods of codex: fs/*. fs/access-policy.ts decides what a path may reach, fs/opened-path.ts opens it.
 
 import type { FileHandle } from 'node:fs/promises';
 import { fsError, refused } from './error.ts';
 import { Connections } from './connection.ts';
-import { decodeBase64, flagOr, object, oneOf } from './params.ts';
-import { makeFolder, metadataOf, openToRead, openToWrite, withPlace, type Way } from './place.ts';
-import { reachOf } from './reach.ts';
+import {
+  makeFolder,
+  metadataOf,
+  openToRead,
+  openToWrite,
+  withOpened,
+  type PathOptions,
+} from './opened-path.ts';
+import { accessPolicyOf } from './access-policy.ts';
 import { readWhole } from './read.ts';
 import { copyTree, listFolder, removeTree } from './tree.ts';
-import { formatUri, parseUri, type BytePath } from './uri.ts';
+import { formatUri, parseUri, parseOwnUri } from './uri.ts';
 import { walk, walkOptions } from './walk.ts';
-import { Fields, invalid } from '../params.ts';
+import { Fields, invalid, decodeBase64 } from '../params.ts';
 import {
   RpcError,
-  rpcCodes,
   type CodexSession,
   type CodexSurroundings,
   type Method,
@@ -23,23 +28,27 @@ import {
 export function fsMethods(surroundings: CodexSurroundings): MethodTable {
   const connections = new Connections();
   const tmpdir = surroundings.env['TMPDIR'];
-  const way = async (fields: Fields, session: CodexSession): Promise<Way> => ({
-    reach: await reachOf(session, fields.raw('sandbox'), tmpdir),
-    follow: flagOr(fields, 'followSymlinks', true),
+  const pathOptions = async (fields: Fields, session: CodexSession): Promise<PathOptions> => ({
+    access: await accessPolicyOf(session, fields.raw('sandbox'), tmpdir),
+    follow: fields.optionalFlag('followSymlinks', true),
   });
-  const methods = { ...fileMethods(way), ...treeMethods(way), ...heldMethods(connections, way) };
+  const methods = {
+    ...fileMethods(pathOptions),
+    ...treeMethods(pathOptions),
+    ...handleMethods(connections, pathOptions),
+  };
   return Object.fromEntries(
     Object.entries({ ...methods, 'fs/watchMissing': watchMissing(connections) }).map(
-      ([name, method]) => [name, answering(name, method)],
+      ([name, method]) => [name, toMethod(name, method)],
     ),
   );
 }
 
 type FsMethod = (fields: Fields, session: CodexSession) => Promise<unknown>;
-type WayOf = (fields: Fields, session: CodexSession) => Promise<Way>;
+type ReadPathOptions = (fields: Fields, session: CodexSession) => Promise<PathOptions>;
 type FsTable = Readonly<Record<string, FsMethod>>;
 
-function answering(name: string, method: FsMethod): Method {
+function toMethod(name: string, method: FsMethod): Method {
   const part = name.slice('fs/'.length);
   const shape = `struct WireFs${part.charAt(0).toUpperCase()}${part.slice(1)}Params`;
   return async (params, session) => {
@@ -51,78 +60,82 @@ function answering(name: string, method: FsMethod): Method {
   };
 }
 
-function fileMethods(way: WayOf): FsTable {
+function fileMethods(pathOptions: ReadPathOptions): FsTable {
   return {
     'fs/readFile': async (fields, session) => {
       const path = parseUri(fields.text('path'));
-      const file = await openToRead(path, await way(fields, session));
-      return { dataBase64: await closing(file, readWhole) };
+      const file = await openToRead(path, await pathOptions(fields, session));
+      return { dataBase64: await withFile(file, readWhole) };
     },
     'fs/writeFile': async (fields, session) => {
       const path = parseUri(fields.text('path'));
       const decoded = decodeBase64(fields.text('dataBase64'));
       if ('problem' in decoded)
         throw refused(`fs/writeFile requires valid base64 dataBase64: ${decoded.problem}`);
-      const file = await openToWrite(path, await way(fields, session));
-      await closing(file, async () => {
+      const file = await openToWrite(path, await pathOptions(fields, session));
+      await withFile(file, async () => {
         await file.truncate(0);
         await file.writeFile(decoded.bytes);
       });
       return {};
     },
     'fs/getMetadata': async (fields, session) =>
-      metadataOf(parseUri(fields.text('path')), await way(fields, session)),
+      metadataOf(parseUri(fields.text('path')), await pathOptions(fields, session)),
     'fs/canonicalize': async (fields, session) => {
       const path = parseUri(fields.text('path'));
-      return withPlace(path, await way(fields, session), async ({ real }) => ({
+      return withOpened(path, await pathOptions(fields, session), async ({ real }) => ({
         path: formatUri(real),
       }));
     },
   };
 }
 
-function treeMethods(way: WayOf): FsTable {
+function treeMethods(pathOptions: ReadPathOptions): FsTable {
   return {
     'fs/createDirectory': async (fields, session) => {
       const path = parseUri(fields.text('path'));
-      await makeFolder(path, flagOr(fields, 'recursive', true), await way(fields, session));
+      await makeFolder(
+        path,
+        fields.optionalFlag('recursive', true),
+        await pathOptions(fields, session),
+      );
       return {};
     },
     'fs/readDirectory': async (fields, session) => ({
-      entries: await listFolder(parseUri(fields.text('path')), await way(fields, session)),
+      entries: await listFolder(parseUri(fields.text('path')), await pathOptions(fields, session)),
     }),
     'fs/walk': async (fields, session) => {
       const path = parseUri(fields.text('path'));
-      const options = walkOptions(object(fields, 'options', 'FsWalkOptions'));
-      return walk(path, options, { ...(await way(fields, session)), follow: true });
+      const options = walkOptions(fields.object('options', 'FsWalkOptions'));
+      return walk(path, options, { ...(await pathOptions(fields, session)), follow: true });
     },
     'fs/remove': async (fields, session) => {
       const path = parseUri(fields.text('path'));
       const options = {
-        recursive: flagOr(fields, 'recursive', true),
-        force: flagOr(fields, 'force', true),
+        recursive: fields.optionalFlag('recursive', true),
+        force: fields.optionalFlag('force', true),
       };
-      await removeTree(path, options, await way(fields, session));
+      await removeTree(path, options, await pathOptions(fields, session));
       return {};
     },
     'fs/copy': async (fields, session) => {
       const from = parseUri(fields.text('sourcePath'));
       const to = parseUri(fields.text('destinationPath'));
       const recursive = fields.flag('recursive');
-      await copyTree(from, to, recursive, await way(fields, session));
+      await copyTree(from, to, recursive, await pathOptions(fields, session));
       return {};
     },
   };
 }
 
-function heldMethods(connections: Connections, way: WayOf): FsTable {
+function handleMethods(connections: Connections, pathOptions: ReadPathOptions): FsTable {
   return {
     'fs/open': async (fields, session) => {
       const handleId = fields.text('handleId');
       const path = parseUri(fields.text('path'));
       const word = fields.raw('mode');
-      const mode = word === undefined ? 'read' : oneOf(word, ['read', 'replace']);
-      const at = { path, way: await way(fields, session) };
+      const mode = word === undefined ? 'read' : fields.choice('mode', ['read', 'replace']);
+      const at = { path, options: await pathOptions(fields, session) };
       await connections.of(session).handles.open(handleId, mode, at);
       return { handleId };
     },
@@ -150,28 +163,19 @@ function heldMethods(connections: Connections, way: WayOf): FsTable {
 function watchMissing(connections: Connections): FsMethod {
   return async (fields, session) => {
     const watchId = fields.count('watchId');
-    const missing = fields.texts('missing').map(ownPath);
+    const missing = fields.texts('missing').map(parseOwnUri);
     const uri = fields.optionalText('present');
-    const present = uri === undefined ? undefined : ownPath(uri);
-    const foreign = missing.includes(undefined) || (uri !== undefined && present === undefined);
-    const wanted = foreign
-      ? undefined
-      : { missing: missing.filter((path) => path !== undefined), present };
-    return { watching: await connections.of(session).watch(watchId, wanted) };
+    const present = uri === undefined ? undefined : parseOwnUri(uri);
+    const own = missing.filter((path) => typeof path === 'string');
+    const paths =
+      own.length < missing.length || present instanceof RpcError
+        ? undefined
+        : { missing: own, present };
+    return { watching: await connections.of(session).watch(watchId, paths) };
   };
 }
 
-/** Undefined for a path of another machine, of which nothing can be known here. */
-function ownPath(uri: string): BytePath | undefined {
-  try {
-    return parseUri(uri);
-  } catch (error) {
-    if (error instanceof RpcError && error.code === rpcCodes.refused) return undefined;
-    throw error;
-  }
-}
-
-async function closing<T>(file: FileHandle, use: (file: FileHandle) => Promise<T>): Promise<T> {
+async function withFile<T>(file: FileHandle, use: (file: FileHandle) => Promise<T>): Promise<T> {
   try {
     return await use(file);
   } finally {

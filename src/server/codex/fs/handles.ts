@@ -1,10 +1,10 @@
-// The files that one connection holds open: fs/open, fs/readBlock, fs/writeBlock, fs/close. A handle goes on meaning the
-// file it was opened on, whatever happens to its name, and ends with the connection at the latest.
+// The files that one connection holds open: fs/open, fs/readBlock, fs/writeBlock, fs/close. A handle stays on its file
+// whatever happens to the name, and ends with the connection.
 
 import type { FileHandle } from 'node:fs/promises';
 import { fill } from './read.ts';
 import { refused, SystemError } from './error.ts';
-import { openToRead, openToWrite, type Way } from './place.ts';
+import { openToRead, openToWrite, type PathOptions } from './opened-path.ts';
 import type { BytePath } from './uri.ts';
 import { RpcError, rpcCodes } from '../rpc.ts';
 
@@ -12,30 +12,34 @@ const MAX_HANDLES = 128;
 const MAX_ID_BYTES = 32;
 const MAX_BLOCK_BYTES = 1024 * 1024;
 
-interface Held {
+interface OpenFile {
   readonly file: FileHandle;
   readonly mode: 'read' | 'replace';
 }
 
 export class FileHandles {
-  /** Undefined while it is being opened: the name is taken from then on. */
-  private readonly held = new Map<string, Held | undefined>();
+  /** Undefined while the file is being opened: the id is already taken. */
+  private readonly files = new Map<string, OpenFile | undefined>();
   private closed = false;
 
-  async open(id: string, mode: Held['mode'], at: { path: BytePath; way: Way }): Promise<void> {
+  async open(
+    id: string,
+    mode: OpenFile['mode'],
+    at: { path: BytePath; options: PathOptions },
+  ): Promise<void> {
     checkId(id);
-    if (this.held.has(id)) throw refused(`file handle \`${id}\` already exists`);
-    if (this.held.size >= MAX_HANDLES)
+    if (this.files.has(id)) throw refused(`file handle \`${id}\` already exists`);
+    if (this.files.size >= MAX_HANDLES)
       throw refused(`at most ${MAX_HANDLES} file handles may be open per connection`);
-    this.held.set(id, undefined);
+    this.files.set(id, undefined);
     try {
-      const file = await (mode === 'read' ? openToRead : openToWrite)(at.path, at.way);
-      if (mode === 'replace') await truncated(file);
-      this.held.set(id, { file, mode });
-      // The connection has gone while the file was being opened.
+      const file = await (mode === 'read' ? openToRead : openToWrite)(at.path, at.options);
+      if (mode === 'replace') await truncate(file);
+      this.files.set(id, { file, mode });
+      // The connection closed while the file was being opened.
       if (this.closed) await this.close(id);
     } catch (error) {
-      this.held.delete(id);
+      this.files.delete(id);
       throw error;
     }
   }
@@ -45,7 +49,7 @@ export class FileHandles {
     const { file, mode } = this.find(id);
     if (length < 1 || length > MAX_BLOCK_BYTES)
       throw refused(`file read block length must be between 1 and ${MAX_BLOCK_BYTES}`);
-    return this.orClose(id, async () => {
+    return this.closeOnError(id, async () => {
       if (mode !== 'read') throw new SystemError('EBADF');
       const buffer = Buffer.allocUnsafe(length);
       const filled = await fill(file, buffer, offset);
@@ -65,34 +69,34 @@ export class FileHandles {
     }
   }
 
-  /** An unknown handle is closed already. Waits for what is being read or written. */
+  /** An unknown handle counts as closed. Waits for pending reads and writes. */
   async close(id: string): Promise<void> {
     checkId(id);
-    const held = this.held.get(id);
-    if (!held) return;
-    this.held.delete(id);
-    await held.file.close();
+    const files = this.files.get(id);
+    if (!files) return;
+    this.files.delete(id);
+    await files.file.close();
   }
 
-  /** With the connection. */
+  /** When the connection ends. */
   async closeAll(): Promise<void> {
     this.closed = true;
-    await Promise.all([...this.held.keys()].map((id) => this.close(id)));
+    await Promise.all([...this.files.keys()].map((id) => this.close(id)));
   }
 
   get size(): number {
-    return this.held.size;
+    return this.files.size;
   }
 
-  private find(id: string): Held {
+  private find(id: string): OpenFile {
     checkId(id);
-    const held = this.held.get(id);
-    if (held) return held;
+    const files = this.files.get(id);
+    if (files) return files;
     throw new RpcError(rpcCodes.notFound, `unknown file handle \`${id}\``);
   }
 
-  /** A file that could not be read once is not asked again; one that could not be written may find room later. */
-  private async orClose<T>(id: string, work: () => Promise<T>): Promise<T> {
+  /** A file that failed to be read is closed; a failed write may succeed later. */
+  private async closeOnError<T>(id: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -102,7 +106,7 @@ export class FileHandles {
   }
 }
 
-async function truncated(file: FileHandle): Promise<void> {
+async function truncate(file: FileHandle): Promise<void> {
   try {
     await file.truncate(0);
   } catch (error) {

@@ -1,17 +1,17 @@
-// Reading a file: all of it as base64, all of a small one, or a block of it.
+// Reads a file: all of it as base64, all of a small one, or one block.
 
 import type { FileHandle } from 'node:fs/promises';
 import { refused } from './error.ts';
 
-/** The peer's limit. */
+/** The limit of codex's server. */
 const MAX_READ_BYTES = 512 * 1024 * 1024;
-/** In base64 and inside of an answer, this is what fits into the longest string there is. */
+/** As base64 inside an answer, this fits into V8's longest string. */
 const MAX_ANSWER_BYTES = 384 * 1024 * 1024;
-/** Divisible by three, so that the pieces of base64 can be put behind each other. */
+/** Divisible by three, so that the base64 of the pieces can be concatenated. */
 const READ_BYTES = 3 * 1024 * 1024;
 const SPARE_BYTES = 4096;
 
-/** As base64. The size is not believed: a file may grow, and those of /proc say 0. */
+/** As base64. The size is only a hint: a file may grow, and files in /proc report 0. */
 export async function readWhole(file: FileHandle): Promise<string> {
   const { size } = await file.stat();
   if (size > MAX_READ_BYTES) throw tooLarge(MAX_READ_BYTES);
@@ -29,7 +29,7 @@ export async function readWhole(file: FileHandle): Promise<string> {
 
 /** All of a file that should be small. */
 export async function readUpTo(file: FileHandle, mostBytes: number): Promise<Buffer | 'too long'> {
-  // The size is not believed, only taken for a first guess.
+  // The size is only a first guess.
   const { size } = await file.stat();
   for (let guess = size + SPARE_BYTES; ; guess *= 4) {
     const buffer = Buffer.allocUnsafe(Math.min(guess, mostBytes + 1));
@@ -39,7 +39,7 @@ export async function readUpTo(file: FileHandle, mostBytes: number): Promise<Buf
   }
 }
 
-/** Less than the buffer only at the end. */
+/** Less than the buffer only at the end of the file. */
 export async function fill(file: FileHandle, buffer: Buffer, position: number): Promise<number> {
   let filled = 0;
   while (filled < buffer.length) {

@@ -1,5 +1,5 @@
-// Whole trees: listing, walking, removing and copying. Every folder is held while it is worked in and its entries are
-// reached through it, so that a folder replaced by a link in the middle of the work leads nowhere else.
+// Lists, walks, removes and copies trees. Each folder stays open while its entries are handled, and they are reached
+// through it, so that a folder that is replaced by a link leads nowhere else.
 
 import { constants } from 'node:fs';
 import type { Dirent } from 'node:fs';
@@ -23,27 +23,26 @@ import {
   openToWrite,
   realPath,
   withFolder,
-  withPlace,
-  type Place,
-  type Way,
-} from './place.ts';
+  withOpened,
+  type PathOptions,
+} from './opened-path.ts';
 import { isWithin, join, nameOf, parentOf, type BytePath } from './uri.ts';
 import { RpcError, rpcCodes } from '../rpc.ts';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
-/** A held folder per level: no path that the kernel takes is deeper, and the descriptors last. */
+/** One open folder per level: the kernel accepts no deeper path, and descriptors are limited. */
 const MAX_LEVELS = 1000;
 const MAX_LISTED = 50_000;
 
-export interface Listed {
+export interface ListedName {
   readonly name: string;
   readonly entry: Dirent;
 }
 
-/** The names in a held folder, sorted; at most one more than `most`. */
-export async function namesIn(folder: FileHandle, most: number): Promise<Listed[]> {
-  const names: Listed[] = [];
-  // Buffers, because a name need not be UTF-8; the types of this version do not know it.
+/** The names in an open folder, sorted; at most one more than `most`. */
+export async function namesIn(folder: FileHandle, most: number): Promise<ListedName[]> {
+  const names: ListedName[] = [];
+  // Buffers, because a name need not be UTF-8; Node's types do not allow it.
   const options = { encoding: 'buffer' as BufferEncoding, bufferSize: 256 };
   for await (const entry of await opendir(inside(folder), options)) {
     names.push({ name: (entry.name as unknown as Buffer).toString('latin1'), entry });
@@ -58,8 +57,11 @@ export interface DirectoryEntry {
   readonly isFile: boolean;
 }
 
-export async function listFolder(path: BytePath, way: Way): Promise<DirectoryEntry[]> {
-  return withPlace(path, way, async ({ handle, real, stats }) => {
+export async function listFolder(
+  path: BytePath,
+  pathOptions: PathOptions,
+): Promise<DirectoryEntry[]> {
+  return withOpened(path, pathOptions, async ({ handle, real, stats }) => {
     if (!stats.isDirectory()) throw new SystemError('ENOTDIR');
     const names = await namesIn(handle, MAX_LISTED);
     if (names.length > MAX_LISTED)
@@ -69,7 +71,7 @@ export async function listFolder(path: BytePath, way: Way): Promise<DirectoryEnt
       );
     const entries: DirectoryEntry[] = [];
     for (const { name, entry } of names) {
-      const kind = entry.isSymbolicLink() ? await targetKind(join(real, name), way) : entry;
+      const kind = entry.isSymbolicLink() ? await targetKind(join(real, name), pathOptions) : entry;
       if (!kind) continue;
       entries.push({
         fileName: Buffer.from(name, 'latin1').toString('utf8'),
@@ -83,10 +85,10 @@ export async function listFolder(path: BytePath, way: Way): Promise<DirectoryEnt
 
 type Kind = Pick<Dirent, 'isDirectory' | 'isFile'>;
 
-/** Undefined for a link that leads nowhere, or out of reach. */
-async function targetKind(path: BytePath, { reach }: Way): Promise<Kind | undefined> {
+/** Undefined for a link that is broken or leads out of reach. */
+async function targetKind(path: BytePath, { access }: PathOptions): Promise<Kind | undefined> {
   try {
-    return await withPlace(path, { reach, follow: true }, async ({ stats }) => stats);
+    return await withOpened(path, { access, follow: true }, async ({ stats }) => stats);
   } catch (error) {
     if (errnoOf(error) === undefined) throw error;
     return undefined;
@@ -95,25 +97,29 @@ async function targetKind(path: BytePath, { reach }: Way): Promise<Kind | undefi
 
 export interface RemoveOptions {
   readonly recursive: boolean;
-  /** What is not there counts as removed. */
+  /** A missing path counts as removed. */
   readonly force: boolean;
 }
 
-/** A link is removed itself, never what it leads to. */
-export async function removeTree(path: BytePath, options: RemoveOptions, way: Way): Promise<void> {
+/** Removes a link itself, never its target. */
+export async function removeTree(
+  path: BytePath,
+  options: RemoveOptions,
+  pathOptions: PathOptions,
+): Promise<void> {
   const name = nameOf(path);
   if (name === '') throw new SystemError('EBUSY');
   try {
-    await withFolder(parentOf(path), way, async ({ handle, real }) => {
+    await withFolder(parentOf(path), pathOptions, async ({ handle, real }) => {
       const target = join(real, name);
-      way.reach.check(target, 'read');
-      // What is missing is told before what may not be written.
+      pathOptions.access.check(target, 'read');
+      // A missing path is reported before a forbidden one.
       await lstat(inside(handle, name));
       if (options.recursive) {
-        way.reach.checkTree(target, 'write');
-        return removeAll(handle, name, { way, level: 0 });
+        pathOptions.access.checkTree(target, 'write');
+        return removeAll(handle, name, { pathOptions, level: 0 });
       }
-      way.reach.check(target, 'write');
+      pathOptions.access.check(target, 'write');
       return removeOne(handle, name);
     });
   } catch (error) {
@@ -130,103 +136,80 @@ async function removeOne(folder: FileHandle, name: string): Promise<void> {
 async function removeAll(
   folder: FileHandle,
   name: string,
-  { way, level }: { way: Way; level: number },
+  { pathOptions, level }: { pathOptions: PathOptions; level: number },
 ): Promise<void> {
   if (level > MAX_LEVELS) throw new SystemError('ENAMETOOLONG');
   const path = inside(folder, name);
   if (!(await lstat(path)).isDirectory()) return unlink(path);
-  await withHeld(folder, name, way, async (held) => {
+  await withFolderIn(folder, name, pathOptions, async (opened) => {
     for (;;) {
-      // In portions: a folder may hold more names than should be in memory at once.
-      const names = await namesIn(held, 1000);
+      // In portions: a folder may have more names than fit in memory.
+      const names = await namesIn(opened, 1000);
       if (names.length === 0) return;
-      for (const { name: inner } of names) await removeAll(held, inner, { way, level: level + 1 });
+      for (const { name: inner } of names)
+        await removeAll(opened, inner, { pathOptions, level: level + 1 });
     }
   });
   await rmdir(path);
 }
 
-/** A folder inside a held one, held in its turn; fails when a link stands there now, or something hidden is mounted. */
-async function withHeld<T>(
+/** Opens a folder inside an open one; fails if the name is a link, or if something hidden is mounted there. */
+async function withFolderIn<T>(
   folder: FileHandle,
   name: string,
-  { reach }: Way,
-  use: (held: FileHandle) => Promise<T>,
+  { access }: PathOptions,
+  use: (opened: FileHandle) => Promise<T>,
 ): Promise<T> {
-  const held = await open(inside(folder, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const opened = await open(inside(folder, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   try {
-    await reach.checkHeld(held);
-    return await use(held);
+    await access.checkOpened(opened);
+    return await use(opened);
   } finally {
-    await held.close();
+    await opened.close();
   }
 }
 
-/** Links are copied as links, pipes and devices left out of a tree. What is at the destination already is not merged. */
+/** Copies links as links and skips pipes and devices. Existing destinations are not merged. */
 export async function copyTree(
   from: BytePath,
   to: BytePath,
   recursive: boolean,
-  way: Way,
+  pathOptions: PathOptions,
 ): Promise<void> {
-  await withFolder(parentOf(from), way, async (source) => {
+  await withFolder(parentOf(from), pathOptions, async (source) => {
     const real = join(source.real, nameOf(from));
     // The root has no name inside a parent.
     if (nameOf(from) === '') throw refused(INTO_ITSELF);
-    const stats = await lstat(inside(source.handle, nameOf(from)));
-    if (stats.isFile()) return copyOver(source, nameOf(from), to, way);
-    way.reach.checkTree(real, 'read');
+    const entry = { folder: source.handle, name: nameOf(from) };
+    const stats = await lstat(inside(entry.folder, entry.name));
+    // Onto an existing destination, and through links, as a write does.
+    if (stats.isFile()) return copyContent(entry, pathOptions, () => openToWrite(to, pathOptions));
+    pathOptions.access.checkTree(real, 'read');
     if (stats.isDirectory() && !recursive)
       throw refused('fs/copy requires recursive: true when sourcePath is a directory');
     if (!stats.isDirectory() && !stats.isSymbolicLink())
       throw refused('fs/copy only supports regular files, directories, and symlinks');
-    await withFolder(parentOf(to), way, async (target) => {
+    await withFolder(parentOf(to), pathOptions, async (target) => {
       const end = join(target.real, nameOf(to));
       if (stats.isDirectory() && isWithin(real, end)) throw refused(INTO_ITSELF);
-      way.reach.check(end, 'write');
-      await copyEntry(
-        { folder: source.handle, name: nameOf(from) },
-        { folder: target.handle, name: nameOf(to) },
-        { way, level: 0 },
-      );
+      pathOptions.access.check(end, 'write');
+      const copy = { folder: target.handle, name: nameOf(to) };
+      await copyEntry(entry, copy, { pathOptions, level: 0 });
     });
   });
 }
 
 const INTO_ITSELF = 'fs/copy cannot copy a directory to itself or one of its descendants';
 
-/** One file onto what is there, through links, as writing does. */
-async function copyOver(
-  source: Pick<Place, 'handle' | 'real'>,
-  name: string,
-  to: BytePath,
-  way: Way,
-): Promise<void> {
-  const file = await openRegular({ folder: source.handle, name });
-  try {
-    way.reach.check(await realPath(file), 'read');
-    await way.reach.checkHeld(file, await file.stat());
-    const target = await openToWrite(to, way);
-    try {
-      // The kernel copies; a file onto itself is left as it is.
-      await copyFile(inside(file), inside(target));
-    } finally {
-      await target.close();
-    }
-  } finally {
-    await file.close();
-  }
-}
-
-interface Spot {
+interface EntryRef {
   readonly folder: FileHandle;
   readonly name: string;
 }
 
 async function copyEntry(
-  from: Spot,
-  to: Spot,
-  { way, level }: { way: Way; level: number },
+  from: EntryRef,
+  to: EntryRef,
+  { pathOptions, level }: { pathOptions: PathOptions; level: number },
 ): Promise<void> {
   if (level > MAX_LEVELS) throw new SystemError('ENAMETOOLONG');
   const stats = await lstat(inside(from.folder, from.name));
@@ -234,31 +217,36 @@ async function copyEntry(
     const target = await readlink(inside(from.folder, from.name), 'buffer');
     return symlink(target, inside(to.folder, to.name));
   }
-  if (stats.isFile()) return copyNew(from, to, way);
+  if (stats.isFile()) return copyContent(from, pathOptions, () => createFile(to.folder, to.name));
   if (!stats.isDirectory()) return undefined;
   await mkdir(inside(to.folder, to.name), 0o700);
-  await withHeld(from.folder, from.name, way, (source) =>
-    withHeld(to.folder, to.name, way, async (target) => {
-      way.reach.check(await realPath(source), 'read');
+  await withFolderIn(from.folder, from.name, pathOptions, (source) =>
+    withFolderIn(to.folder, to.name, pathOptions, async (target) => {
+      pathOptions.access.check(await realPath(source), 'read');
       for (const { name } of await namesIn(source, Number.MAX_SAFE_INTEGER))
         await copyEntry(
           { folder: source, name },
           { folder: target, name },
-          { way, level: level + 1 },
+          { pathOptions, level: level + 1 },
         );
-      // Last: a folder may well be one that its own copy could not be filled with.
+      // Last: the source folder may be read-only, and its copy could then not be filled.
       await target.chmod(stats.mode & 0o777);
     }),
   );
 }
 
-async function copyNew(from: Spot, to: Spot, { reach }: Way): Promise<void> {
+async function copyContent(
+  from: EntryRef,
+  { access }: PathOptions,
+  openTarget: () => Promise<FileHandle>,
+): Promise<void> {
   const file = await openRegular(from);
   try {
-    reach.check(await realPath(file), 'read');
-    await reach.checkHeld(file, await file.stat());
-    const target = await createFile(to.folder, to.name);
+    access.check(await realPath(file), 'read');
+    await access.checkOpened(file, await file.stat());
+    const target = await openTarget();
     try {
+      // The kernel copies; a file onto itself stays unchanged.
       await copyFile(inside(file), inside(target));
     } finally {
       await target.close();
@@ -268,8 +256,8 @@ async function copyNew(from: Spot, to: Spot, { reach }: Way): Promise<void> {
   }
 }
 
-/** Never waits, should a pipe have taken the file's place. */
-async function openRegular({ folder, name }: Spot): Promise<FileHandle> {
+/** O_NONBLOCK: a FIFO in the file's place does not block. */
+async function openRegular({ folder, name }: EntryRef): Promise<FileHandle> {
   const file = await open(inside(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if ((await file.stat()).isFile()) return file;
   await file.close();

@@ -1,13 +1,14 @@
-// Paths on codex's wire are `file:` URIs. Inside, a path is a string with one character per byte (latin1), because a name
-// on Linux is bytes and need not be UTF-8; it is absolute, without "." and "..", and without a slash at its end.
+// Paths in codex's messages are `file:` URIs. Inside, a path is a string with one character per byte (latin1), because
+// a name on Linux need not be UTF-8. It is absolute, without "." and "..", and without a trailing slash.
 
 import { refused } from './error.ts';
 import { invalid } from '../params.ts';
+import { RpcError, rpcCodes } from '../rpc.ts';
 
 /** One character per byte. */
 export type BytePath = string;
 
-/** What is escaped in a path, as codex's own URIs do it: a client compares them as text. */
+/** The characters that codex's own URIs escape: clients compare URIs as text. */
 // oxlint-disable-next-line no-control-regex
 const ESCAPED = /[\0-\x20"#%<>?`{}\\\x7f-\xff]/g;
 
@@ -23,11 +24,21 @@ export function parseUri(value: string): BytePath {
   return normalize(path);
 }
 
+/** The error as a value for a path of another machine, of which nothing can be known here. */
+export function parseOwnUri(uri: string): BytePath | RpcError {
+  try {
+    return parseUri(uri);
+  } catch (error) {
+    if (error instanceof RpcError && error.code === rpcCodes.refused) return error;
+    throw error;
+  }
+}
+
 export function formatUri(path: BytePath): string {
   return `file://${path.replaceAll(ESCAPED, (char) => `%${hex(char)}`)}`;
 }
 
-/** The path of another machine, or of Windows: what looks like a drive is one. */
+/** A path of another machine, or of Windows (a drive letter). */
 function isForeign({ host, pathname }: URL): boolean {
   return host !== '' || /^\/[A-Za-z]:(\/|$)/.test(pathname);
 }
@@ -46,7 +57,7 @@ export function pathBytes(path: BytePath): Buffer {
   return Buffer.from(path, 'latin1');
 }
 
-/** True for the folder itself and for whatever is in it; "/a/bc" is not in "/a/b". */
+/** True for the folder itself and for everything in it; "/a/bc" is not in "/a/b". */
 export function isWithin(folder: BytePath, path: BytePath): boolean {
   if (folder === '/' || folder === path) return true;
   return path.startsWith(folder) && path[folder.length] === '/';
@@ -76,14 +87,14 @@ function parse(value: string): URL {
   }
 }
 
-/** Percent-encoded bytes, taken as bytes; what is no valid escape stands for itself. */
+/** Percent-encoded bytes become bytes; an invalid escape stays as it is. */
 function decode(pathname: string): BytePath {
   return pathname.replaceAll(/%([0-9A-Fa-f]{2})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
   );
 }
 
-/** The URL parser has resolved dots already, but not those that came out of an escaped slash. */
+/** The URL parser has resolved dots, except those next to an escaped slash. */
 function normalize(path: BytePath): BytePath {
   const parts: string[] = [];
   for (const part of path.split('/')) {

@@ -1,19 +1,18 @@
-// fs/walk: the names in a tree, breadth first, sorted within each folder, within bounds that the caller sets and bounds
-// that nobody may pass. What was left out because of a bound is told; a folder that cannot be read is told and passed by.
+// fs/walk: the names in a tree, breadth first, sorted within each folder, within the caller's limits and fixed ones.
+// The answer says if a limit cut it, and lists folders that could not be read.
 
 import { lstat, type FileHandle } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
 import { osText, refused } from './error.ts';
-import { flagOr } from './params.ts';
-import { withPlace, type Way } from './place.ts';
-import { namesIn, type Listed } from './tree.ts';
+import { withOpened, type PathOptions } from './opened-path.ts';
+import { namesIn, type ListedName } from './tree.ts';
 import { formatUri, join, pathBytes, type BytePath } from './uri.ts';
 import type { Fields } from '../params.ts';
 
 const MAX_DEPTH = 64;
 const MAX_DIRECTORIES = 10_000;
 const MAX_ENTRIES = 50_000;
-/** The real client drops a connection whose frame is too large; so does the peer's server keep below this. */
+/** The real client drops a connection with a larger frame; codex's server stays below this too. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 export interface WalkOptions {
@@ -30,7 +29,7 @@ export function walkOptions(fields: Fields): WalkOptions {
     maxDirectories: fields.count('maxDirectories'),
     maxEntries: fields.count('maxEntries'),
     followDirectorySymlinks: fields.flag('followDirectorySymlinks'),
-    pruneHiddenDirectories: flagOr(fields, 'pruneHiddenDirectories', false),
+    pruneHiddenDirectories: fields.optionalFlag('pruneHiddenDirectories'),
   };
   if (options.maxDirectories === 0 || options.maxEntries === 0)
     throw refused('filesystem walk limits must be greater than zero');
@@ -42,19 +41,23 @@ export function walkOptions(fields: Fields): WalkOptions {
   return options;
 }
 
-interface Found {
+interface WalkEntry {
   readonly path: string;
   readonly kind: 'directory' | 'file';
 }
 
-export interface Walked {
-  readonly entries: readonly Found[];
+export interface WalkResult {
+  readonly entries: readonly WalkEntry[];
   readonly errors: readonly { readonly path: string; readonly message: string }[];
   readonly truncated: boolean;
 }
 
-export function walk(path: BytePath, options: WalkOptions, way: Way): Promise<Walked> {
-  return new Walk(options, way).from(path);
+export function walk(
+  path: BytePath,
+  options: WalkOptions,
+  pathOptions: PathOptions,
+): Promise<WalkResult> {
+  return new Walk(options, pathOptions).from(path);
 }
 
 interface Folder {
@@ -66,10 +69,10 @@ interface Folder {
 
 class Walk {
   private readonly options: WalkOptions;
-  private readonly way: Way;
-  private readonly entries: Found[] = [];
+  private readonly pathOptions: PathOptions;
+  private readonly entries: WalkEntry[] = [];
   private readonly errors: { path: string; message: string }[] = [];
-  /** Folders that were entered, by device and number: by which name does not matter, so no circle of links is endless. */
+  /** Folders that were entered, by device and inode, so that a cycle of links ends. */
   private readonly entered = new Set<string>();
   private queue: Folder[] = [];
   private directories = 0;
@@ -77,15 +80,15 @@ class Walk {
   private bytes = 0;
   private truncated = false;
 
-  constructor(options: WalkOptions, way: Way) {
+  constructor(options: WalkOptions, pathOptions: PathOptions) {
     this.options = options;
-    this.way = way;
+    this.pathOptions = pathOptions;
   }
 
-  async from(root: BytePath): Promise<Walked> {
-    this.way.reach.checkName(root);
+  async from(root: BytePath): Promise<WalkResult> {
+    this.pathOptions.access.checkName(root);
     const link = (await lstat(pathBytes(root))).isSymbolicLink();
-    await withPlace(root, this.way, async ({ stats, real }) => {
+    await withOpened(root, this.pathOptions, async ({ stats, real }) => {
       if (stats.isDirectory() && (this.options.followDirectorySymlinks || !link))
         this.queue = [{ path: root, real, depth: 0 }];
     });
@@ -106,10 +109,10 @@ class Walk {
       return;
     }
     try {
-      await withPlace(folder.path, this.way, async ({ handle, real, stats }) => {
+      await withOpened(folder.path, this.pathOptions, async ({ handle, real, stats }) => {
         const mark = `${stats.dev}:${stats.ino}`;
         if (this.entered.has(mark)) return;
-        // A link has come between: where links are not followed, this is no longer the folder that was listed.
+        // The folder was replaced by a link: without following links, it is no longer the folder that was listed.
         if (!this.options.followDirectorySymlinks && real !== folder.real) return;
         this.entered.add(mark);
         this.directories += 1;
@@ -118,7 +121,7 @@ class Walk {
     } catch (error) {
       const code = errnoOf(error);
       if (code === undefined || folder.depth === 0) throw error;
-      this.note({ path: formatUri(folder.path), message: osText(code) });
+      this.addError({ path: formatUri(folder.path), message: osText(code) });
     }
   }
 
@@ -128,15 +131,16 @@ class Walk {
     if (names.length > left) this.truncated = true;
     for (const listed of names.slice(0, left)) {
       this.names += 1;
-      await this.take(folder, listed);
+      await this.addEntry(folder, listed);
     }
   }
 
-  private async take(folder: Folder, { name, entry }: Listed): Promise<void> {
+  private async addEntry(folder: Folder, { name, entry }: ListedName): Promise<void> {
     const path = join(folder.path, name);
-    const isFolder = entry.isDirectory() || (entry.isSymbolicLink() && (await this.leadsIn(path)));
+    const isFolder =
+      entry.isDirectory() || (entry.isSymbolicLink() && (await this.leadsToFolder(path)));
     if (!isFolder && !entry.isFile()) return;
-    const found: Found = { path: formatUri(path), kind: isFolder ? 'directory' : 'file' };
+    const found: WalkEntry = { path: formatUri(path), kind: isFolder ? 'directory' : 'file' };
     this.bytes += found.path.length + 32;
     if (this.bytes > MAX_ANSWER_BYTES) {
       this.truncated = true;
@@ -148,18 +152,18 @@ class Walk {
       this.queue.push({ path, real: join(folder.real, name), depth: folder.depth + 1 });
   }
 
-  /** A link to a folder, if such are followed. */
-  private async leadsIn(path: BytePath): Promise<boolean> {
+  /** A link to a folder, if links are followed. */
+  private async leadsToFolder(path: BytePath): Promise<boolean> {
     if (!this.options.followDirectorySymlinks) return false;
     try {
-      return await withPlace(path, this.way, async ({ stats }) => stats.isDirectory());
+      return await withOpened(path, this.pathOptions, async ({ stats }) => stats.isDirectory());
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
       return false;
     }
   }
 
-  private note(error: { path: string; message: string }): void {
+  private addError(error: { path: string; message: string }): void {
     this.bytes += error.path.length + error.message.length + 32;
     if (this.bytes > MAX_ANSWER_BYTES) this.truncated = true;
     else this.errors.push(error);

@@ -1,39 +1,42 @@
-// fs/watchMissing: tells once when something appears that was missing, or when something that was there changes or goes.
-// The nearest folder that exists is watched for the first name that does not, so a path is noticed from its first part on.
+// fs/watchMissing: notifies once when a missing path appears, or when a present one changes or disappears. It watches
+// the nearest existing folder for the first missing name.
 
 import { watch, type FSWatcher } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
 import { isWithin, join, nameOf, parentOf, pathBytes, type BytePath } from './uri.ts';
 
-/** More is not watched, and the answer says so. */
+/** With more, the answer says that nothing is watched. */
 const MAX_PATHS = 64;
 
-export interface Wanted {
+export interface WatchedPaths {
   readonly missing: readonly BytePath[];
   readonly present: BytePath | undefined;
 }
 
 export class MissingWatch {
-  private readonly wanted: Wanted;
+  private readonly paths: WatchedPaths;
   private readonly changed: () => void;
   private watchers: FSWatcher[] = [];
-  /** For each missing path the first part of it that is missing. */
+  /** For each missing path, its first missing part. */
   private gaps: readonly BytePath[] = [];
-  private over = false;
-  private looking = false;
-  private again = false;
+  private stopped = false;
+  private checking = false;
+  private pending = false;
 
-  private constructor(wanted: Wanted, changed: () => void) {
-    this.wanted = wanted;
+  private constructor(paths: WatchedPaths, changed: () => void) {
+    this.paths = paths;
     this.changed = changed;
   }
 
-  /** Undefined when things are not as described, or cannot be watched. `changed` is called once, never before this ends. */
-  static async start(wanted: Wanted, changed: () => void): Promise<MissingWatch | undefined> {
-    const count = wanted.missing.length + (wanted.present === undefined ? 0 : 1);
+  /**
+   * Undefined if the paths are not as described or cannot be watched. `changed` is called once, never before this
+   * returns.
+   */
+  static async start(paths: WatchedPaths, changed: () => void): Promise<MissingWatch | undefined> {
+    const count = paths.missing.length + (paths.present === undefined ? 0 : 1);
     if (count === 0 || count > MAX_PATHS) return undefined;
-    const watching = new MissingWatch(wanted, changed);
+    const watching = new MissingWatch(paths, changed);
     try {
       if (await watching.arm()) return watching;
     } catch (error) {
@@ -44,23 +47,23 @@ export class MissingWatch {
   }
 
   stop(): void {
-    this.over = true;
+    this.stopped = true;
     this.disarm();
   }
 
-  /** Watches first and looks afterwards, so that nothing falls between. False when things are not as described. */
+  /** Watches first and checks afterwards, so that no change is missed. False if the paths are not as described. */
   private async arm(): Promise<boolean> {
     for (;;) {
-      const gaps = await Promise.all(this.wanted.missing.map(firstMissing));
+      const gaps = await Promise.all(this.paths.missing.map(firstMissing));
       if (gaps.some((gap) => gap === undefined)) return false;
       this.disarm();
-      if (this.over) return true;
+      if (this.stopped) return true;
       this.gaps = gaps.filter((gap) => gap !== undefined);
       for (const gap of this.gaps) this.watchFolder(gap);
-      const { present } = this.wanted;
+      const { present } = this.paths;
       if (present !== undefined) {
         this.watchFolder(present);
-        this.add(present, () => this.tell());
+        this.add(present, () => this.notify());
       }
       if (await this.isSame()) return present === undefined || (await exists(present));
     }
@@ -71,69 +74,72 @@ export class MissingWatch {
     this.watchers = [];
   }
 
-  /** Wakes for this name in its folder, and when the folder itself goes. */
+  /** Wakes for this name in its folder, and when the folder itself disappears. */
   private watchFolder(path: BytePath): void {
     const folder = parentOf(path);
     const names = new Set([nameOf(path), nameOf(folder)]);
     this.add(folder, (name) => {
-      if (name === undefined || names.has(name)) void this.look();
+      if (name === undefined || names.has(name)) void this.check();
     });
   }
 
-  private add(path: BytePath, woken: (name: string | undefined) => void): void {
-    // Not persistent: a watch keeps no server alive.
+  private add(path: BytePath, onEvent: (name: string | undefined) => void): void {
+    // Not persistent: a watch does not keep the server alive.
     const watcher = watch(
       pathBytes(path),
       { encoding: 'buffer', persistent: false },
-      (_event, name) => woken(name === null ? undefined : name.toString('latin1')),
+      (_event, name) => onEvent(name === null ? undefined : name.toString('latin1')),
     );
-    watcher.on('error', () => this.tell());
+    watcher.on('error', () => this.notify());
     this.watchers.push(watcher);
   }
 
   private async isSame(): Promise<boolean> {
-    const gaps = await Promise.all(this.wanted.missing.map(firstMissing));
+    const gaps = await Promise.all(this.paths.missing.map(firstMissing));
     return gaps.every((gap, index) => gap === this.gaps[index]);
   }
 
-  /** One look at a time, and one more for whatever happened during it. */
-  private async look(): Promise<void> {
-    this.again = true;
-    if (this.looking) return;
-    this.looking = true;
+  /** One check at a time, and one more for changes during it. */
+  private async check(): Promise<void> {
+    this.pending = true;
+    if (this.checking) return;
+    this.checking = true;
     try {
-      while (this.again && !this.over) {
-        this.again = false;
-        if (await this.hasChanged()) this.tell();
-        else if (!(await this.isSame()) && !(await this.arm())) this.tell();
+      while (this.pending && !this.stopped) {
+        this.pending = false;
+        if (await this.hasChanged()) this.notify();
+        else if (!(await this.isSame()) && !(await this.arm())) this.notify();
       }
     } catch {
-      // What can no longer be watched is looked at again by the client.
-      this.tell();
+      // The client checks again what can no longer be watched.
+      this.notify();
     } finally {
-      this.looking = false;
+      this.checking = false;
     }
   }
 
-  /** A gap that closed, at least by one part, or something present that went. A gap that widened is none. */
+  /**
+   * Whether a missing path appeared, at least one more part of it, or a present one disappeared. A path that lost parts
+   * does not count.
+   */
   private async hasChanged(): Promise<boolean> {
-    const gaps = await Promise.all(this.wanted.missing.map(firstMissing));
+    const gaps = await Promise.all(this.paths.missing.map(firstMissing));
     const closed = gaps.some((gap, index) => {
       const before = this.gaps[index];
       return gap === undefined || (before !== undefined && gap !== before && isWithin(before, gap));
     });
-    const { present } = this.wanted;
+    const { present } = this.paths;
     return closed || (present !== undefined && !(await exists(present)));
   }
 
-  private tell(): void {
-    if (this.over) return;
+  private notify(): void {
+    if (this.stopped) return;
     this.stop();
     this.changed();
   }
 }
 
-/** The first part of a path that is not there; undefined when all of it is. Not followed at its end. */
+/** The first part of a path that does not exist; undefined if all exist. A link at the end is not followed. */
 async function firstMissing(path: BytePath): Promise<BytePath | undefined> {
   let known = '/';
   const parts = path.split('/').filter((part) => part !== '');

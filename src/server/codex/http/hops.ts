@@ -1,17 +1,17 @@
-// The way of one request: sent, redirected as often as allowed, until there is a response to hand on. What was meant for
-// one origin is not taken along to another.
+// Sends one request and follows its redirects until there is a final response. Private headers are not sent to another
+// origin.
 
 import { request as plainRequest, type Agent, type IncomingMessage } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import type { Asked, Header } from './params.ts';
+import type { HttpRequestSpec, Header } from './params.ts';
 import { RpcError, rpcCodes } from '../rpc.ts';
 
-/** The peer's number. */
+/** The limit of codex's server. */
 const MAX_REDIRECTS = 10;
 const PRIVATE_HEADERS = new Set(['authorization', 'cookie', 'proxy-authorization', 'host']);
 const BODY_HEADERS = new Set(['content-type', 'content-encoding', 'content-language']);
 
-/** Connections of one client, kept for its next request and nobody else's. */
+/** Connections of one client, kept alive for its next request only. */
 export interface Agents {
   readonly http: Agent;
   readonly https: Agent;
@@ -28,22 +28,22 @@ export function failure(reason: string): RpcError {
   return new RpcError(rpcCodes.failed, `http/request failed: ${reason}`);
 }
 
-export async function responseTo(
-  asked: Asked,
+export async function fetchResponse(
+  request: HttpRequestSpec,
   agents: Agents,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
-  let hop: Hop = asked;
+  let hop: Hop = request;
   for (let redirects = 0; ; redirects += 1) {
     const response = await send(hop, agents, signal);
-    const target = asked.followRedirects ? redirectOf(response, hop.url) : undefined;
+    const target = request.followRedirects ? redirectOf(response, hop.url) : undefined;
     if (target === undefined) return response;
-    // Not read: the connection would have to be read to its end before it could be used again.
+    // Not read: the whole body would have to be read before the connection could be reused.
     response.destroy();
     if (redirects === MAX_REDIRECTS) throw failure('too many redirects');
     if (target.protocol !== 'http:' && target.protocol !== 'https:')
       throw failure(`redirect target uses unsupported URL scheme: ${target.protocol.slice(0, -1)}`);
-    hop = redirected(hop, response.statusCode ?? 0, target);
+    hop = nextHop(hop, response.statusCode ?? 0, target);
   }
 }
 
@@ -56,7 +56,7 @@ function redirectOf({ statusCode, headers }: IncomingMessage, from: URL): URL | 
   return target;
 }
 
-function redirected(hop: Hop, status: number, url: URL): Hop {
+function nextHop(hop: Hop, status: number, url: URL): Hop {
   const method = hop.method.toUpperCase();
   const becomesGet = (status === 303 && method !== 'HEAD') || (status < 303 && method === 'POST');
   const leaves = url.origin !== hop.url.origin;
@@ -74,7 +74,7 @@ function send(hop: Hop, agents: Agents, signal: AbortSignal): Promise<IncomingMe
   const start = secure ? secureRequest : plainRequest;
   return new Promise((resolve, reject) => {
     const failed = (): void =>
-      reject(failure(`error sending request for url (${withoutSecret(url)})`));
+      reject(failure(`error sending request for url (${withoutCredentials(url)})`));
     try {
       const sent = start({
         agent: secure ? agents.https : agents.http,
@@ -88,7 +88,7 @@ function send(hop: Hop, agents: Agents, signal: AbortSignal): Promise<IncomingMe
       });
       sent.once('response', resolve);
       sent.once('error', failed);
-      // Not asked for, and what follows it is no HTTP.
+      // Not requested, and what follows is not HTTP.
       sent.once('upgrade', (_response, socket) => {
         socket.destroy();
         failed();
@@ -100,7 +100,7 @@ function send(hop: Hop, agents: Agents, signal: AbortSignal): Promise<IncomingMe
   });
 }
 
-/** Names and values in turn, repeated ones kept. */
+/** Names and values alternate; repeated headers are kept. */
 function headerList({ method, url, headers, body }: Hop): string[] {
   const has = (wanted: string): boolean => headers.some(({ name }) => name === wanted);
   const list = headers.flatMap(({ name, value }) => [name, value]);
@@ -125,7 +125,7 @@ function basic({ username, password }: URL): string {
 }
 
 /** For messages. */
-function withoutSecret(url: URL): string {
+function withoutCredentials(url: URL): string {
   const shown = new URL(url);
   shown.username = '';
   shown.password = '';

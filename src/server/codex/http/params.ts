@@ -1,16 +1,15 @@
-// What a client wants to be requested, checked before anything is sent: a URL of http, a method, headers that are
-// headers, and values from the server's environment only where no credential of the server itself is meant.
+// Checks a request before anything is sent: an http URL, a method, valid headers, and environment variables only if
+// they hold no credential of the server.
 
-import { decodeBase64, flagOr, list, oneOf } from '../fs/params.ts';
-import { Fields, invalid } from '../params.ts';
+import { Fields, invalid, decodeBase64 } from '../params.ts';
 
 export interface Header {
   readonly name: string;
-  /** One character per byte, as headers go over the wire. */
+  /** One character per byte, as on the wire. */
   readonly value: string;
 }
 
-export interface Asked {
+export interface HttpRequestSpec {
   readonly requestId: string;
   readonly method: string;
   readonly url: URL;
@@ -24,38 +23,39 @@ export interface Asked {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Visible characters, spaces and tabs, and bytes beyond ASCII: no line can end in it, so no header can be slipped in. */
+/** Visible characters, spaces, tabs and bytes beyond ASCII. Without line breaks, no header can be injected. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const MAX_HEADERS = 256;
 const MAX_HEADER_BYTES = 64 * 1024;
 
 /**
- * What frames a message and what holds for one connection is decided here, not by the caller: a length that does not fit
- * would make the rest of the body the next request.
+ * Headers that frame a message or belong to one connection are set here, not by the caller: with a wrong length the
+ * rest of the body would become the next request.
  */
-const OURS = new Set(
+const CONTROLLED_HEADERS = new Set(
   'content-length transfer-encoding connection keep-alive proxy-connection upgrade te trailer expect'.split(
     ' ',
   ),
 );
 
-/** Credentials of codex, of its providers, and of Holdfast: not for anybody to send anywhere. */
+/** Credentials of codex, its providers and Holdfast, which nobody may send anywhere. */
 const PROTECTED =
   /^(?:CODEX_|AWS_|HOLDFAST_)|^(?:OPENAI_API_KEY|OPENAI_IDENTITY_TOKEN_FILE|OPENAI_FEDERATION_RULE_ID|OPENAI_WORKLOAD_IDENTITY_CONTEXT|NODE_REPL_AUTH_TOKEN)$/i;
-/** A scoped token may not spend what the operator keeps in the server's environment for others. */
+/** A scoped token may not use secrets in the server's environment. */
 const SECRET = /KEY|SECRET|TOKEN|PASS|CREDENTIAL|AUTH/i;
 
-export function readRequest(params: unknown, env: Variables, admin: boolean): Asked {
+export function readRequest(params: unknown, env: Variables, admin: boolean): HttpRequestSpec {
   const fields = new Fields(params, 'struct HttpRequestParams');
   const method = fields.text('method');
   const target = fields.text('url');
-  const headers = fields.raw('headers') === undefined ? [] : list(fields, 'headers');
+  const headers = fields.raw('headers') === undefined ? [] : fields.list('headers');
   const body = bodyOf(fields);
   const timeoutMs = fields.optionalCount('timeoutMs');
   const policy = fields.raw('redirectPolicy');
-  const followRedirects = policy === undefined || oneOf(policy, ['follow', 'stop']) === 'follow';
+  const followRedirects =
+    policy === undefined || fields.choice('redirectPolicy', ['follow', 'stop']) === 'follow';
   const requestId = fields.text('requestId');
-  const streamed = flagOr(fields, 'streamResponse', false);
+  const streamed = fields.optionalFlag('streamResponse');
   if (!TOKEN.test(method) || method.toUpperCase() === 'CONNECT')
     throw invalid('http/request method is invalid: invalid HTTP method');
   const url = urlOf(target);
@@ -102,7 +102,7 @@ function readHeaders(entries: readonly unknown[], env: Variables, admin: boolean
   const size = headers.reduce((sum, { name, value }) => sum + name.length + value.length, 0);
   if (size > MAX_HEADER_BYTES)
     throw invalid(`http/request takes at most ${MAX_HEADER_BYTES} bytes of headers`);
-  return headers.filter(({ name }) => !OURS.has(name));
+  return headers.filter(({ name }) => !CONTROLLED_HEADERS.has(name));
 }
 
 function readHeader(entry: unknown, env: Variables, admin: boolean): Header {
@@ -113,14 +113,15 @@ function readHeader(entry: unknown, env: Variables, admin: boolean): Header {
   const name = given.toLowerCase();
   const variable = fields.optionalText('valueEnvVar');
   const text =
-    fields.text('value') + (variable === undefined ? '' : fromEnv(name, variable, { env, admin }));
+    fields.text('value') +
+    (variable === undefined ? '' : readVariable(name, variable, { env, admin }));
   const value = Buffer.from(text, 'utf8').toString('latin1');
   if (!HEADER_VALUE.test(value))
     throw invalid(`http/request header value is invalid for ${name}: failed to parse header value`);
   return { name, value };
 }
 
-function fromEnv(
+function readVariable(
   header: string,
   variable: string,
   { env, admin }: { env: Variables; admin: boolean },

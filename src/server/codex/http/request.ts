@@ -1,10 +1,10 @@
-// http/request: HTTP calls that a codex client makes from where its commands run. Nothing of ours is added to a request,
-// no token and no proxy; what was answered comes back at once, or piece by piece in notifications.
+// http/request: HTTP calls that a codex client makes from the machine of its commands. Nothing is added to a request,
+// no token and no proxy. The response comes back at once, or in pieces as notifications.
 
 import { Agent, type IncomingMessage } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
-import { failure, responseTo, type Agents } from './hops.ts';
-import { readRequest, type Asked, type Header } from './params.ts';
+import { failure, fetchResponse, type Agents } from './hops.ts';
+import { readRequest, type HttpRequestSpec, type Header } from './params.ts';
 import { invalid } from '../params.ts';
 import {
   RpcError,
@@ -14,11 +14,11 @@ import {
   type MethodTable,
 } from '../rpc.ts';
 
-/** What the real client takes in one message, in base64. */
+/** As base64, what the real client accepts in one message. */
 const MAX_BODY_BYTES = 44 * 1024 * 1024;
 const MAX_DELTA_BYTES = 1024 * 1024;
 const MAX_ACTIVE = 128;
-const CUT_SHORT = 'error decoding response body';
+const INCOMPLETE = 'error decoding response body';
 
 export function httpMethods({ env }: CodexSurroundings): MethodTable {
   const clients = new WeakMap<CodexSession, HttpClient>();
@@ -53,44 +53,44 @@ class HttpClient {
     });
   }
 
-  async request(asked: Asked): Promise<unknown> {
-    const { requestId, streamed } = asked;
+  async request(spec: HttpRequestSpec): Promise<unknown> {
+    const { requestId, streamed } = spec;
     if (streamed && this.streams.has(requestId))
       throw invalid(`http/request streamResponse requestId \`${requestId}\` is already active`);
     if (this.active >= MAX_ACTIVE)
       throw failure(`${MAX_ACTIVE} requests of this connection are active already`);
     this.active += 1;
     if (streamed) this.streams.add(requestId);
-    const over = (): void => {
+    const release = (): void => {
       this.active -= 1;
       if (streamed) this.streams.delete(requestId);
     };
-    const deadline = new Deadline(asked.timeoutMs, this.session.gone);
+    const deadline = new Deadline(spec.timeoutMs, this.session.gone);
     let streaming = false;
     try {
-      const response = await responseTo(asked, this.agents, deadline.signal);
+      const response = await fetchResponse(spec, this.agents, deadline.signal);
       const answer = { status: response.statusCode, headers: headersOf(response) };
-      if (!streamed) return { ...answer, bodyBase64: await wholeBody(response, deadline.signal) };
+      if (!streamed) return { ...answer, bodyBase64: await readBody(response, deadline.signal) };
       streaming = true;
-      // After the answer: a client may not know of the stream before.
+      // After the answer: the client does not know the stream before.
       setImmediate(() => {
         void this.stream(requestId, response).finally(() => {
           deadline.end();
-          over();
+          release();
         });
       });
       return { ...answer, bodyBase64: '' };
     } finally {
       if (!streaming) {
         deadline.end();
-        over();
+        release();
       }
     }
   }
 
   private async stream(requestId: string, response: IncomingMessage): Promise<void> {
     let seq = 0;
-    const tell = (delta: Buffer, done: boolean, error: string | null): void => {
+    const notify = (delta: Buffer, done: boolean, error: string | null): void => {
       seq += 1;
       const deltaBase64 = delta.toString('base64');
       this.session.notify('http/request/bodyDelta', { requestId, seq, deltaBase64, done, error });
@@ -99,45 +99,45 @@ class HttpClient {
     try {
       for await (const chunk of response as AsyncIterable<Buffer>) {
         for (let at = 0; at < chunk.length; at += MAX_DELTA_BYTES)
-          tell(chunk.subarray(at, at + MAX_DELTA_BYTES), false, null);
-        await this.session.room();
+          notify(chunk.subarray(at, at + MAX_DELTA_BYTES), false, null);
+        await this.session.backpressure();
         if (this.session.gone.aborted) return;
       }
-      if (!response.complete) problem = CUT_SHORT;
+      if (!response.complete) problem = INCOMPLETE;
     } catch {
-      problem = CUT_SHORT;
+      problem = INCOMPLETE;
     }
-    if (!this.session.gone.aborted) tell(Buffer.alloc(0), true, problem);
+    if (!this.session.gone.aborted) notify(Buffer.alloc(0), true, problem);
   }
 }
 
-/** Ends a request with its time or with its connection. */
+/** Aborts a request at its timeout or when its connection ends. */
 class Deadline {
   readonly signal: AbortSignal;
   private readonly controller = new AbortController();
   private readonly timer: NodeJS.Timeout | undefined;
   private readonly gone: AbortSignal;
-  private readonly give = (): void => this.controller.abort();
+  private readonly abort = (): void => this.controller.abort();
 
   constructor(timeoutMs: number | undefined, gone: AbortSignal) {
     this.signal = this.controller.signal;
     this.gone = gone;
-    gone.addEventListener('abort', this.give, { once: true });
-    if (gone.aborted || timeoutMs === 0) this.give();
+    gone.addEventListener('abort', this.abort, { once: true });
+    if (gone.aborted || timeoutMs === 0) this.abort();
     // Node fires a longer timer at once.
     if (timeoutMs !== undefined && timeoutMs < 2 ** 31) {
-      this.timer = setTimeout(this.give, timeoutMs);
+      this.timer = setTimeout(this.abort, timeoutMs);
       this.timer.unref();
     }
   }
 
   end(): void {
     clearTimeout(this.timer);
-    this.gone.removeEventListener('abort', this.give);
+    this.gone.removeEventListener('abort', this.abort);
   }
 }
 
-async function wholeBody(response: IncomingMessage, signal: AbortSignal): Promise<string> {
+async function readBody(response: IncomingMessage, signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -147,21 +147,21 @@ async function wholeBody(response: IncomingMessage, signal: AbortSignal): Promis
       chunks.push(chunk);
     }
   } catch {
-    throw cutShort();
+    throw incompleteBody();
   }
   if (size > MAX_BODY_BYTES) {
     response.destroy();
     throw failure(`the response body is larger than ${MAX_BODY_BYTES} bytes; stream it`);
   }
-  if (!response.complete || signal.aborted) throw cutShort();
+  if (!response.complete || signal.aborted) throw incompleteBody();
   return Buffer.concat(chunks, size).toString('base64');
 }
 
-function cutShort(): RpcError {
-  return new RpcError(rpcCodes.failed, `failed to read http/request response body: ${CUT_SHORT}`);
+function incompleteBody(): RpcError {
+  return new RpcError(rpcCodes.failed, `failed to read http/request response body: ${INCOMPLETE}`);
 }
 
-/** In their order, repeated ones kept; values that are no text are left out, as the peer does. */
+/** In order, repeated ones kept; values that are not ASCII text are left out, as codex's server does. */
 function headersOf({ rawHeaders }: IncomingMessage): Header[] {
   const headers: Header[] = [];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

@@ -1,4 +1,5 @@
-// The environment of a codex process: what the server's own gives by the client's policy, under what the client sets.
+// The environment of a codex process: the server's variables filtered by the client's policy, and the client's own on
+// top.
 
 import { globMatcher, GlobTooLong } from '../../../base/glob.ts';
 import { inheritable } from '../../../host/start/environment.ts';
@@ -10,7 +11,7 @@ const CORE_NAMES = new Set(
   'PATH SHELL TMPDIR TEMP TMP HOME LANG LC_ALL LC_CTYPE LOGNAME USER'.split(' '),
 );
 const DEFAULT_EXCLUDES = ['*KEY*', '*SECRET*', '*TOKEN*'];
-/** Secrets and switches of the peer's own, never passed on, in whatever case. */
+/** codex's own secrets and switches, never passed on, compared without case. */
 const NEVER = new Set([
   'CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN',
   'NODE_REPL_AUTH_TOKEN',
@@ -21,22 +22,22 @@ const NEVER = new Set([
 ]);
 const INHERIT = ['core', 'all', 'none'];
 
-/** Without a policy exactly `env`; the order of a policy's steps is the peer's. */
-export function environmentOf(
+/** Without a policy exactly `env`. The steps of a policy have the same order as in codex. */
+export function buildEnvironment(
   env: Readonly<Record<string, string>>,
   policy: unknown,
   own: Variables,
 ): Record<string, string> {
   const result = new Map<string, string>();
   if (policy !== undefined && policy !== null)
-    for (const [name, value] of byPolicy(readPolicy(policy), own)) result.set(name, value);
+    for (const [name, value] of inheritByPolicy(readPolicy(policy), own)) result.set(name, value);
   for (const [name, value] of Object.entries(env)) result.set(name, value);
   for (const name of result.keys()) if (NEVER.has(name.toUpperCase())) result.delete(name);
   return Object.fromEntries(result);
 }
 
-/** Of variables that came about otherwise: those that the policy does not exclude. */
-export function allowedBy(
+/** Those of the variables that the policy does not exclude. */
+export function filterByPolicy(
   policy: unknown,
   variables: ReadonlyMap<string, string>,
 ): Map<string, string> {
@@ -45,8 +46,8 @@ export function allowedBy(
   return new Map([...variables].filter(([name]) => !excludes(name) && keeps(name)));
 }
 
-/** What the policy sets itself. */
-export function settingsOf(policy: unknown): Record<string, string> {
+/** The variables that the policy sets. */
+export function variablesSetBy(policy: unknown): Record<string, string> {
   return policy === undefined || policy === null ? {} : readPolicy(policy).set;
 }
 
@@ -65,19 +66,25 @@ function readPolicy(value: unknown): Policy {
     throw invalid(`unknown variant \`${inherit}\`, expected one of ${known}`);
   }
   const keepSecrets = policy.flag('ignoreDefaultExcludes');
-  const left = nameMatcher([...(keepSecrets ? [] : DEFAULT_EXCLUDES), ...policy.texts('exclude')]);
+  const isExcluded = nameMatcher([
+    ...(keepSecrets ? [] : DEFAULT_EXCLUDES),
+    ...policy.texts('exclude'),
+  ]);
   const set = policy.variables('set');
   const includeOnly = policy.texts('includeOnly');
-  const only = nameMatcher(includeOnly);
+  const isIncluded = nameMatcher(includeOnly);
   return {
     inherit,
     set,
-    excludes: (name) => NEVER.has(name.toUpperCase()) || left(name),
-    keeps: (name) => includeOnly.length === 0 || only(name),
+    excludes: (name) => NEVER.has(name.toUpperCase()) || isExcluded(name),
+    keeps: (name) => includeOnly.length === 0 || isIncluded(name),
   };
 }
 
-function byPolicy({ inherit, set, excludes, keeps }: Policy, own: Variables): Map<string, string> {
+function inheritByPolicy(
+  { inherit, set, excludes, keeps }: Policy,
+  own: Variables,
+): Map<string, string> {
   const kept = new Map<string, string>();
   for (const [name, value] of inherit === 'none' ? [] : inheritable(own)) {
     if (inherit === 'core' && !CORE_NAMES.has(name)) continue;

@@ -1,5 +1,5 @@
-// A follower: tells one connection what one process does, from a place in its journal on. It asks for the next page only
-// when there is room for it, and meanwhile holds the process back, so that a slow client loses nothing and slows nobody
+// Notifies one connection of the events of one process, from a position in its journal on. It reads the next page only
+// when the client can take it, and meanwhile pauses the process, so that a slow client loses nothing and slows nobody
 // else.
 
 import { constants } from 'node:os';
@@ -10,132 +10,144 @@ import { pause } from '../../../protocol/cancellation.ts';
 import { HoldfastError } from '../../../protocol/errors.ts';
 import type { HostApi, Owner, Page } from '../../../protocol/host-api.ts';
 import { PACE_BYTES, STILL_HERE_MS, UNPACED_BYTES } from '../../../protocol/limits.ts';
-import { counted, exitCodeOf, missingText, type Counted, type Missing } from './numbering.ts';
+import {
+  numberEvents,
+  codexExitCode,
+  missingText,
+  type NumberedEvent,
+  type Missing,
+} from './numbering.ts';
 import type { Wire } from '../wire/wire.ts';
 
 const PAGE_BYTES = 1024 * 1024;
-/** Only so that a wait ends some time. */
+/** Long, but bounded. */
 const WAIT_MS = 600_000;
-/** Between two tries when something is in the way for the moment. */
-const AGAIN_MS = 1000;
+/** The pause before a retry. */
+const RETRY_MS = 1000;
 
-type CountedOutput = Extract<Counted, { kind: 'output' }>;
+type NumberedOutput = Extract<NumberedEvent, { kind: 'output' }>;
 
-export interface Followed {
+export interface FollowOptions {
   readonly host: HostApi;
   readonly clock: Clock;
   readonly wire: Wire;
   readonly owner: Owner;
   readonly id: string;
   readonly processId: string;
-  /** The last event of the journal that is not to be told. */
+  /** The last event that the client does not need. */
   readonly after: number;
   readonly signal: AbortSignal;
-  /** Resolves when the process is known to be the one that is meant: it is asked about while it is still being started. */
-  readonly meant?: Promise<boolean>;
-  /** Of a sandboxed process that has exited: whether its sandbox was why it failed. */
+  /**
+   * Resolves to false if the process turns out to be another one: the first read is sent while the start is still under
+   * way.
+   */
+  readonly confirmed?: Promise<boolean>;
+  /** For a sandboxed process that has exited: whether its sandbox made it fail. */
   readonly denied?: (() => Promise<boolean>) | undefined;
 }
 
-/** With its name among the readers that hold the process back. */
-type Follower = Followed & { readonly reader: string };
+/** With its name among the readers that pace the process. */
+type Follower = FollowOptions & { readonly reader: string };
 
-/** Ends with the process, or when the signal says so. */
-export async function follow(toFollow: Followed): Promise<void> {
-  const followed: Follower = { ...toFollow, reader: randomId() };
-  const { wire, signal } = followed;
-  // JSON of the name once: it is part of every message.
-  const name = JSON.stringify(followed.processId);
-  let { after } = followed;
+/** Ends with the process, or when the signal aborts. */
+export async function follow(options: FollowOptions): Promise<void> {
+  const follower: Follower = { ...options, reader: randomId() };
+  const { wire, signal } = follower;
+  // Encoded once: it is part of every message.
+  const jsonName = JSON.stringify(follower.processId);
+  let { after } = follower;
   let offset: number | undefined;
   let uncounted: number | undefined;
   try {
-    for (let next = ask(followed, after, offset); ;) {
-      const page = countedOn(await next, uncounted);
-      if ((await followed.meant) === false) return;
+    for (let next = requestPage(follower, after, offset); ;) {
+      const page = continueCount(await next, uncounted);
+      if ((await follower.confirmed) === false) return;
       signal.throwIfAborted();
       const before = offset;
-      uncounted = uncountedUpTo(page);
+      uncounted = countUncounted(page);
       ({ nextAfter: after, nextOffset: offset } = page);
-      const room = wire.room() === undefined && !page.end;
-      // While this page is told, the keeper makes the next.
-      if (room) next = ask(followed, after, offset);
-      const denied = page.outcome && followed.denied ? await followed.denied() : false;
-      for (const events of portions(counted(page, before))) {
-        wire.together(() => {
-          for (const event of events) tell(wire, name, event, denied);
+      const canTakeMore = wire.backpressure() === undefined && !page.end;
+      // While this page is sent, the keeper prepares the next one.
+      if (canTakeMore) next = requestPage(follower, after, offset);
+      const denied = page.outcome && follower.denied ? await follower.denied() : false;
+      for (const events of batches(numberEvents(page, before))) {
+        wire.batch(() => {
+          for (const event of events) notify(wire, jsonName, event, denied);
         });
         if (events.length === 0) continue;
-        // A long stretch of missing numbers leaves in portions, at the client's pace.
-        if (isLongStretch(events)) {
+        // A long gap is sent in portions, at the client's pace.
+        if (isPartOfLongGap(events)) {
           await new Promise(setImmediate);
-          await roomFor(followed, page.nextAfter);
+          await waitForClient(follower, page.nextAfter);
         }
         signal.throwIfAborted();
       }
       page.release?.();
       if (page.end) return;
-      if (room) continue;
-      await roomFor(followed, after);
-      next = ask(followed, after, offset);
+      if (canTakeMore) continue;
+      await waitForClient(follower, after);
+      next = requestPage(follower, after, offset);
     }
   } catch (error) {
-    if (signal.aborted) return letGo(followed, after);
-    // It was never started or has been forgotten, or the server goes down: there is nothing to tell.
-    if (isOver(error)) return undefined;
-    // The client would wait for ever for what comes next. A connection that ends is resumed, and asks by itself.
+    if (signal.aborted) return releasePacing(follower, after);
+    // The process was never started, has been deleted, or the server is closing: there is nothing to send.
+    if (isFinal(error)) return undefined;
+    // The client would wait forever for the next event. After a lost connection it resumes and reads by itself.
     wire.drop();
     throw error;
   }
 }
 
-type Told = Counted | (Omit<Missing, 'kind'> & { readonly kind: 'more missing' });
+type Notice = NumberedEvent | (Omit<Missing, 'kind'> & { readonly kind: 'more missing' });
 
-/** So many numbers at once; between them the client is waited for. */
-const PORTION = 4096;
+/** How many sequence numbers are sent at once. */
+const BATCH_SIZE = 4096;
 
-/** What is told in one go: everything, unless there is a long stretch of missing numbers. */
-function* portions(events: Iterable<Counted>): Generator<readonly Told[]> {
-  let together: Told[] = [];
+/** Splits the events into batches: one, unless there is a long gap. */
+function* batches(events: Iterable<NumberedEvent>): Generator<readonly Notice[]> {
+  let batch: Notice[] = [];
   for (const event of events) {
-    if (event.kind !== 'missing' || event.toSeq - event.fromSeq < PORTION) {
-      together.push(event);
+    if (event.kind !== 'missing' || event.toSeq - event.fromSeq < BATCH_SIZE) {
+      batch.push(event);
       continue;
     }
-    yield together;
-    together = [];
-    for (let fromSeq = event.fromSeq; fromSeq <= event.toSeq; fromSeq += PORTION) {
-      const toSeq = Math.min(event.toSeq, fromSeq + PORTION - 1);
+    yield batch;
+    batch = [];
+    for (let fromSeq = event.fromSeq; fromSeq <= event.toSeq; fromSeq += BATCH_SIZE) {
+      const toSeq = Math.min(event.toSeq, fromSeq + BATCH_SIZE - 1);
       const kind = fromSeq === event.fromSeq ? 'missing' : 'more missing';
       yield [{ kind, fromSeq, toSeq, bytes: event.bytes }];
     }
   }
-  yield together;
+  yield batch;
 }
 
-function isLongStretch([first]: readonly Told[]): boolean {
+function isPartOfLongGap([first]: readonly Notice[]): boolean {
   if (first?.kind !== 'missing' && first?.kind !== 'more missing') return false;
-  return first.toSeq - first.fromSeq === PORTION - 1;
+  return first.toSeq - first.fromSeq === BATCH_SIZE - 1;
 }
 
-/** Counted on from the page before: a keeper that died and came back remembers no uncounted events, and the client's numbers must go on. */
-function countedOn(page: Page, before: number | undefined): Page {
+/**
+ * Continues the count of the page before: a keeper that was restarted has forgotten uncounted events, but the client's
+ * numbers must continue.
+ */
+function continueCount(page: Page, before: number | undefined): Page {
   if (before === undefined || !page.uncounted) return page;
   return { ...page, uncounted: { ...page.uncounted, before } };
 }
 
-function uncountedUpTo({ uncounted }: Page): number | undefined {
+function countUncounted({ uncounted }: Page): number | undefined {
   return uncounted && uncounted.before + uncounted.seqs.length;
 }
 
-function ask(follower: Follower, after: number, offset: number | undefined): Promise<Page> {
+function requestPage(follower: Follower, after: number, offset: number | undefined): Promise<Page> {
   const page = nextPage(follower, after, offset);
-  // Whoever stopped following does not look at it any more.
+  // A follower that stopped does not look at the page any more.
   page.catch(() => undefined);
   return page;
 }
 
-/** A limit that others have reached, or a keeper that is being replaced, is waited out. */
+/** Retries while a limit is reached or the keeper is being replaced. */
 async function nextPage(
   { host, owner, id, signal, clock, reader }: Follower,
   after: number,
@@ -147,75 +159,74 @@ async function nextPage(
       return await host.read(owner, { id, after, offset, uncounted: true, ...size }, signal);
     } catch (error) {
       if (!(error instanceof HoldfastError) || !error.retryable) throw error;
-      await pause(clock, AGAIN_MS, signal);
+      await pause(clock, RETRY_MS, signal);
     }
   }
 }
 
-/** While nobody listens, nobody is waited for. */
-async function letGo({ host, owner, id, reader }: Follower, after: number): Promise<void> {
+/** Without a listener the process must not be paused. */
+async function releasePacing({ host, owner, id, reader }: Follower, after: number): Promise<void> {
   try {
     await host.read(owner, { id, after, maxBytes: 1, paceBytes: UNPACED_BYTES, reader });
   } catch (error) {
-    if (!isExpected(error)) throw error;
+    if (!isExpectedError(error)) throw error;
   }
 }
 
-function isOver(error: unknown): boolean {
+function isFinal(error: unknown): boolean {
   return (
     error instanceof HoldfastError && ['not_found', 'aborted', 'host_closed'].includes(error.code)
   );
 }
 
-function isExpected(error: unknown): boolean {
+function isExpectedError(error: unknown): boolean {
   return error instanceof HoldfastError && !['internal', 'invalid_input'].includes(error.code);
 }
 
-async function roomFor(
+async function waitForClient(
   { host, owner, id, wire, clock, signal, reader }: Follower,
   after: number,
 ): Promise<void> {
-  for (let room = wire.room(); room; room = wire.room()) {
+  for (let full = wire.backpressure(); full; full = wire.backpressure()) {
     let cancel = (): void => undefined;
-    const late = new Promise<'late'>((resolve) => {
+    const timeout = new Promise<'late'>((resolve) => {
       cancel = clock.after(STILL_HERE_MS, () => resolve('late'));
     });
-    const first = await Promise.race([room, late]);
+    const first = await Promise.race([full, timeout]);
     cancel();
     if (first === 'late' && !signal.aborted)
       await host.read(owner, { id, after, maxBytes: 1, paceBytes: PACE_BYTES, reader }, signal);
   }
 }
 
-function tell(wire: Wire, name: string, event: Told, sandboxDenied: boolean): void {
+function notify(wire: Wire, jsonName: string, event: Notice, sandboxDenied: boolean): void {
   if (event.kind === 'output') {
-    tellOutput(wire, name, event);
+    notifyOutput(wire, jsonName, event);
   } else if (event.kind === 'exited') {
-    const exitCode = exitCodeOf(event.outcome, constants.signals);
+    const exitCode = codexExitCode(event.outcome, constants.signals);
     wire.send(
-      `{"method":"process/exited","params":{"processId":${name},"seq":${event.seq},"exitCode":${exitCode},"sandboxDenied":${sandboxDenied}}}`,
+      `{"method":"process/exited","params":{"processId":${jsonName},"seq":${event.seq},"exitCode":${exitCode},"sandboxDenied":${sandboxDenied}}}`,
     );
   } else if (event.kind === 'closed') {
-    wire.send(`{"method":"process/closed","params":{"processId":${name},"seq":${event.seq}}}`);
+    wire.send(`{"method":"process/closed","params":{"processId":${jsonName},"seq":${event.seq}}}`);
   } else {
-    // A number that never comes would hold up the client for ever.
+    // The client would wait forever for a number that never comes.
     const text = event.kind === 'missing' ? Buffer.from(missingText(event)).toString('base64') : '';
     for (let seq = event.fromSeq; seq <= event.toSeq; seq += 1)
       wire.send(
-        `${outputHead(name, seq, 'stdout')}${seq === event.fromSeq ? text : ''}${OUTPUT_TAIL}`,
+        `${outputHead(jsonName, seq, 'stdout')}${seq === event.fromSeq ? text : ''}${OUTPUT_TAIL}`,
       );
   }
 }
 
 /**
- * Written where it is sent from: the same as text would be copied twice more on its way, and most of what is sent is
- * this.
+ * Encodes into the send buffer: as a string, the output would be copied twice more, and this is most of the traffic.
  */
-function tellOutput(wire: Wire, name: string, { seq, stream, data }: CountedOutput): void {
-  const head = outputHead(name, seq, stream);
+function notifyOutput(wire: Wire, jsonName: string, { seq, stream, data }: NumberedOutput): void {
+  const head = outputHead(jsonName, seq, stream);
   const headBytes = Buffer.byteLength(head);
   const chunkBytes = base64Length(data.length);
-  const into = wire.message(headBytes + chunkBytes + OUTPUT_TAIL.length);
+  const into = wire.allocate(headBytes + chunkBytes + OUTPUT_TAIL.length);
   into.write(head);
   encodeBase64(data, into.subarray(headBytes));
   into.write(OUTPUT_TAIL, headBytes + chunkBytes, 'latin1');
@@ -223,6 +234,6 @@ function tellOutput(wire: Wire, name: string, { seq, stream, data }: CountedOutp
 
 const OUTPUT_TAIL = '"}}';
 
-function outputHead(name: string, seq: number, stream: string): string {
-  return `{"method":"process/output","params":{"processId":${name},"seq":${seq},"stream":"${stream}","chunk":"`;
+function outputHead(jsonName: string, seq: number, stream: string): string {
+  return `{"method":"process/output","params":{"processId":${jsonName},"seq":${seq},"stream":"${stream}","chunk":"`;
 }

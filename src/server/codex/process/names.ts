@@ -1,29 +1,29 @@
-// Names across the border: codex lets a client call a process anything; a host's ids are short and plain. What does not
-// fit is known to the host by its sum, and its true name stands in the labels, for the server that comes after this one.
+// Maps codex's process names, which may be anything, to host ids, which are short and plain. For a name that is no
+// valid id the id is a hash, and labels keep the name for later servers.
 
 import { createHash } from 'node:crypto';
 import type { ProcessInfo } from '../../../protocol/process.ts';
 import { RpcError, rpcCodes } from '../rpc.ts';
 
-/** Ids that are sums begin so; a name that does is summed too, so that no choice of names can make two alike. */
-const SUM_PREFIX = 'x-';
+/** The prefix of hashed ids. A name with this prefix is hashed too, so that two names never get the same id. */
+const HASH_PREFIX = 'x-';
 const PLAIN = /^(?!x-)[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const LABEL = 'codex.name.';
 const LABEL_LENGTH = 4000;
 const MAX_NAME_LENGTH = 16 * LABEL_LENGTH;
 
 export function hostId(processId: string): string {
-  return PLAIN.test(processId) ? processId : SUM_PREFIX + sumOf(processId);
+  return PLAIN.test(processId) ? processId : HASH_PREFIX + hashOf(processId);
 }
 
-/** A write id that fits, and is the same for the same one. */
+/** A valid write id, the same for the same input. */
 export function hostWriteId(writeId: string): string {
-  return writeId.length <= 256 && !writeId.includes('\0') ? `=${writeId}` : sumOf(writeId);
+  return writeId.length <= 256 && !writeId.includes('\0') ? `=${writeId}` : hashOf(writeId);
 }
 
 export function nameLabels(processId: string): Record<string, string> {
   if (PLAIN.test(processId)) return {};
-  // JSON, because a label holds no NUL.
+  // JSON, because a label must not contain NUL.
   const text = JSON.stringify(processId);
   if (text.length > MAX_NAME_LENGTH)
     throw new RpcError(rpcCodes.invalidParams, `processId is longer than ${MAX_NAME_LENGTH}`);
@@ -43,6 +43,6 @@ export function processIdOf({ id, labels }: Pick<ProcessInfo, 'id' | 'labels'>):
   return text === '' ? id : (JSON.parse(text) as string);
 }
 
-function sumOf(text: string): string {
+function hashOf(text: string): string {
   return createHash('sha256').update(JSON.stringify(text)).digest('base64url');
 }

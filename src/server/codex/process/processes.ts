@@ -1,5 +1,5 @@
-// The processes of one session, as its connection reaches them: process/*. Calls of one process keep their order because
-// each is handed to the host in the turn in which it came.
+// process/*: the processes of one session. Calls about one process keep their order, because each is passed to the host
+// in the turn in which it arrived.
 
 import { constants } from 'node:os';
 import { pathToFileURL } from 'node:url';
@@ -10,12 +10,17 @@ import type { HostApi, Owner } from '../../../protocol/host-api.ts';
 import type { StartSpec } from '../../../protocol/operations.ts';
 import type { ProcessInfo } from '../../../protocol/process.ts';
 import { follow } from './follower.ts';
-import { decodeBase64 } from '../fs/params.ts';
 import { hostId, hostWriteId, processIdOf } from './names.ts';
-import { exitCodeOf } from './numbering.ts';
-import { Fields, invalid } from '../params.ts';
+import { codexExitCode } from './numbering.ts';
+import { Fields, invalid, decodeBase64 } from '../params.ts';
 import { readProcess } from './read.ts';
-import { confined, refuseUnstartable, startAsked, startProblem, type StartAsked } from './start.ts';
+import {
+  confineStart,
+  refuseUnstartable,
+  parseStart,
+  toRpcError,
+  type StartRequest,
+} from './start.ts';
 import { RpcError, rpcCodes, type CodexSurroundings, type MethodTable } from '../rpc.ts';
 import type { SandboxTools } from '../sandbox/sandbox.ts';
 import { SANDBOX_LABEL, wasDenied } from '../sandbox/denial.ts';
@@ -28,29 +33,29 @@ export interface ProcessesOptions {
   readonly owner: Owner;
   readonly wire: Wire;
   readonly surroundings: CodexSurroundings;
-  /** Aborted when the connection has ended or has lost its session. */
+  /** Aborts when the connection has ended or lost its session. */
   readonly signal: AbortSignal;
-  /** How long an ended process can still be read. */
+  /** How long an exited process can still be read. */
   readonly keepMs: number;
   readonly graceMs: number;
   readonly sandbox: SandboxTools;
-  /** Counts a start, or refuses it. */
+  /** Counts a start against the rate, or throws. */
   readonly countStart: () => void;
   readonly report: (message: string) => void;
 }
 
-/** An id may be used again this long after its process closed: the peer's number. */
+/** An id may be reused this long after its process closed, as in codex's server. */
 const REUSE_MS = 30_000;
 
-/** A process that the connection is told of, from behind an event of its journal. */
-interface Told {
+/** A process that the connection follows, from after an event of its journal. */
+interface FollowTarget {
   readonly id: string;
   readonly processId: string;
   readonly after: number;
   readonly sandboxed: boolean;
 }
 
-export class Processes {
+export class SessionProcesses {
   private readonly options: ProcessesOptions;
   private readonly snapshots: ShellSnapshots;
   private readonly starting = new Map<string, Promise<unknown>>();
@@ -58,7 +63,9 @@ export class Processes {
   constructor(options: ProcessesOptions) {
     this.options = options;
     const { surroundings, sandbox } = options;
-    this.snapshots = new ShellSnapshots(surroundings.env, (asked) => confined(asked, sandbox));
+    this.snapshots = new ShellSnapshots(surroundings.env, (request) =>
+      confineStart(request, sandbox),
+    );
   }
 
   get methods(): MethodTable {
@@ -74,7 +81,7 @@ export class Processes {
     };
   }
 
-  /** Tells the connection from now on what the session's processes do. What was before, the client asks for. */
+  /** Follows the session's processes from now on. The client reads what happened before. */
   async followAll(): Promise<void> {
     const { host, owner } = this.options;
     const processes = await listAll((page) => host.list(owner, page));
@@ -89,12 +96,12 @@ export class Processes {
   }
 
   private follow(
-    { id, processId, after, sandboxed }: Told,
-    meant: Promise<boolean> = Promise.resolve(true),
+    { id, processId, after, sandboxed }: FollowTarget,
+    confirmed: Promise<boolean> = Promise.resolve(true),
   ): void {
     const { host, clock, wire, owner, signal, report } = this.options;
     const denied = sandboxed ? () => this.denied(id) : undefined;
-    follow({ host, clock, wire, owner, id, processId, after, signal, meant, denied }).catch(
+    follow({ host, clock, wire, owner, id, processId, after, signal, confirmed, denied }).catch(
       (error: unknown) => {
         report(
           `following ${processId} failed: ${error instanceof Error ? error.message : String(error)}`,
@@ -104,58 +111,58 @@ export class Processes {
   }
 
   private start(params: unknown): Promise<unknown> {
-    const asked = startAsked(params, this.options.surroundings);
-    const { processId } = asked;
-    if (this.starting.has(processId)) throw alreadyThere(processId);
-    const started = this.launch(asked).finally(() => this.starting.delete(processId));
+    const request = parseStart(params, this.options.surroundings);
+    const { processId } = request;
+    if (this.starting.has(processId)) throw alreadyExists(processId);
+    const started = this.launch(request).finally(() => this.starting.delete(processId));
     this.starting.set(processId, started);
     return started;
   }
 
-  private async launch(asked: StartAsked): Promise<unknown> {
+  private async launch(request: StartRequest): Promise<unknown> {
     const { countStart, keepMs, sandbox } = this.options;
-    const { processId } = asked;
-    refuseUnstartable(asked.spec);
-    const { spec, sandboxType } = await confined(await this.snapshots.applied(asked), sandbox);
+    const { processId } = request;
+    refuseUnstartable(request.spec);
+    const { spec, sandboxType } = await confineStart(await this.snapshots.apply(request), sandbox);
     const id = hostId(processId);
     countStart();
     const first = this.startOnce(id, processId, { ...spec, keepMs });
     if (!(await first)) {
-      await this.makeRoom(id, processId);
+      await this.freeId(id, processId);
       if (!(await this.startOnce(id, processId, { ...spec, keepMs })))
-        throw alreadyThere(processId);
+        throw alreadyExists(processId);
     }
     return { processId, sandboxType };
   }
 
-  /** False: the id is taken. It is followed from the first moment, without waiting for the answer to the start. */
+  /** False: the id is taken. The process is followed at once, without waiting for the answer to the start. */
   private async startOnce(id: string, processId: string, spec: StartSpec): Promise<boolean> {
     const { host, owner } = this.options;
     const started = host.start(owner, spec).then(
       ({ attached }) => !attached,
       (error: unknown) => {
         if (isCode(error, 'id_taken')) return false;
-        throw startProblem(error);
+        throw toRpcError(error);
       },
     );
-    const meant = started.catch(() => false);
+    const confirmed = started.catch(() => false);
     // After its first event, which is the start itself.
-    this.follow({ id, processId, after: 1, sandboxed: isSandboxed(spec) }, meant);
+    this.follow({ id, processId, after: 1, sandboxed: isSandboxed(spec) }, confirmed);
     return started;
   }
 
-  /** Removes an ended process whose id may be used again, or says that it is there. */
-  private async makeRoom(id: string, processId: string): Promise<void> {
+  /** Removes an exited process whose id may be reused, or throws that it exists. */
+  private async freeId(id: string, processId: string): Promise<void> {
     const { host, owner, clock } = this.options;
     const { closedAtMs = Infinity } = await host.get(owner, { id });
-    if (clock.wallMs() - closedAtMs < REUSE_MS) throw alreadyThere(processId);
+    if (clock.wallMs() - closedAtMs < REUSE_MS) throw alreadyExists(processId);
     await host.remove(owner, { id });
   }
 
   private async read(params: unknown): Promise<unknown> {
     const fields = new Fields(params, 'struct ReadParams');
     const processId = fields.text('processId');
-    const asked = {
+    const request = {
       id: hostId(processId),
       afterSeq: fields.optionalCount('afterSeq') ?? 0,
       maxBytes: fields.optionalCount('maxBytes'),
@@ -163,10 +170,10 @@ export class Processes {
     };
     if (this.starting.has(processId)) throw refused(`process id ${processId} is starting`);
     try {
-      const answer = await readProcess(asked, this.options);
+      const answer = await readProcess(request, this.options);
       const { exitCode } = answer;
       if (exitCode === null || exitCode === 0) return answer;
-      return { ...answer, sandboxDenied: await this.denied(asked.id) };
+      return { ...answer, sandboxDenied: await this.denied(request.id) };
     } catch (error) {
       if (isCode(error, 'not_found')) throw refused(`unknown process id ${processId}`);
       throw error;
@@ -187,16 +194,16 @@ export class Processes {
     const writeId = fields.text('writeId');
     if (writeId === '') throw invalid('writeId must not be empty');
     if (this.starting.has(processId)) return { status: 'starting' };
-    return this.put(processId, { data, writeId: hostWriteId(writeId) });
+    return this.writeInput(processId, { data, writeId: hostWriteId(writeId) });
   }
 
   private async closeStdin(params: unknown): Promise<unknown> {
     const processId = new Fields(params, 'struct CloseStdinParams').text('processId');
     if (this.starting.has(processId)) return { status: 'starting' };
-    return this.put(processId, { eof: true });
+    return this.writeInput(processId, { eof: true });
   }
 
-  private async put(
+  private async writeInput(
     processId: string,
     input: { data?: Buffer; writeId?: string; eof?: boolean },
   ): Promise<unknown> {
@@ -224,7 +231,7 @@ export class Processes {
     return {};
   }
 
-  /** Answered at once: the grace is the process's, not the client's. */
+  /** Answers at once; the grace period runs without the client. */
   private async terminate(params: unknown): Promise<unknown> {
     const processId = new Fields(params, 'struct TerminateParams').text('processId');
     await this.starting.get(processId)?.catch(() => undefined);
@@ -237,8 +244,8 @@ export class Processes {
       if (isCode(error, 'not_found')) return { running: false };
       throw error;
     }
-    // A closed one is left alone: clients terminate whatever has ended, and what it left running was meant to stay. One
-    // that was lost may itself be alive.
+    // A closed process is left alone: clients terminate everything that has exited, and what it left running was meant
+    // to stay. A lost process may still be alive.
     if (info.state !== 'closed')
       this.send(id, 'terminate')
         .catch(ignoreEnded)
@@ -254,7 +261,7 @@ export class Processes {
   private async list(): Promise<unknown> {
     const { host, owner } = this.options;
     const processes = await listAll((page) => host.list(owner, page));
-    return { processes: processes.map(listed) };
+    return { processes: processes.map(toListEntry) };
   }
 
   private async resize(params: unknown): Promise<unknown> {
@@ -275,7 +282,7 @@ export class Processes {
   }
 }
 
-function listed(info: ProcessInfo): unknown {
+function toListEntry(info: ProcessInfo): unknown {
   const { pid, argv, cwd, streams, stdin, state, outcome, startedAtMs, bytes, size } = info;
   return {
     processId: processIdOf(info),
@@ -287,7 +294,7 @@ function listed(info: ProcessInfo): unknown {
     ...(size && { size }),
     startedAtMs,
     exited: outcome !== undefined,
-    exitCode: outcome === undefined ? null : exitCodeOf(outcome, constants.signals),
+    exitCode: outcome === undefined ? null : codexExitCode(outcome, constants.signals),
     closed: state === 'closed' || state === 'lost',
     bytes: bytes.total,
   };
@@ -309,6 +316,6 @@ function refused(message: string): RpcError {
   return new RpcError(rpcCodes.refused, message);
 }
 
-function alreadyThere(processId: string): RpcError {
+function alreadyExists(processId: string): RpcError {
   return refused(`process ${processId} already exists`);
 }

@@ -1,33 +1,34 @@
-// process/start: from a client's parameters to a start of the host, with the peer's order of checks and its texts.
+// process/start: turns a client's parameters into a start of the host, with codex's order of checks and its texts.
 
 import type { CodexSurroundings } from '../rpc.ts';
 import { RpcError, rpcCodes } from '../rpc.ts';
 import { HoldfastError } from '../../../protocol/errors.ts';
 import type { StartSpec } from '../../../protocol/operations.ts';
-import { environmentOf } from './env-policy.ts';
+import { buildEnvironment } from './env-policy.ts';
 import { hostId, nameLabels } from './names.ts';
 import { Fields, invalid, pathOf } from '../params.ts';
-import { sandboxed, type SandboxTools } from '../sandbox/sandbox.ts';
+import { wrapInSandbox, type SandboxTools } from '../sandbox/sandbox.ts';
 import { SANDBOX_LABEL } from '../sandbox/denial.ts';
 import { unenforceable } from '../sandbox/policy.ts';
-import { snapshotAsked, type SnapshotAsked } from './shell-snapshot.ts';
+import { parseSnapshot, type SnapshotRequest } from './shell-snapshot.ts';
+import { osText } from '../fs/error.ts';
 
-/** A process with this label goes on when its session is given up. */
+/** A process with this label continues when its session ends. */
 export const KEEP_LABEL = 'codex.keep';
 
-export interface StartAsked {
+export interface StartRequest {
   readonly processId: string;
   readonly sandbox: unknown;
-  /** The sandbox is to let the network through a proxy only. */
+  /** The sandbox must allow the network only through a proxy. */
   readonly managedNetwork: boolean;
   readonly spec: StartSpec;
-  /** The state of a login shell that its command may be started with. */
-  readonly snapshot?: SnapshotAsked;
-  /** What its environment was made of. */
+  /** The login shell state that the command may be started with. */
+  readonly snapshot?: SnapshotRequest;
+  /** The inputs of its environment. */
   readonly login: { readonly policy: unknown; readonly given: Readonly<Record<string, string>> };
 }
 
-export function startAsked(params: unknown, { env: own }: CodexSurroundings): StartAsked {
+export function parseStart(params: unknown, { env: own }: CodexSurroundings): StartRequest {
   const fields = new Fields(params, 'struct WireExecParams');
   const processId = fields.text('processId');
   const argv = fields.texts('argv');
@@ -36,13 +37,13 @@ export function startAsked(params: unknown, { env: own }: CodexSurroundings): St
   const tty = fields.flag('tty');
   const pipeStdin = fields.optionalFlag('pipeStdin');
   const arg0 = fields.optionalText('arg0');
-  const env = environmentOf(given, fields.raw('envPolicy'), own);
-  const keep = keepAsked(fields);
+  const env = buildEnvironment(given, fields.raw('envPolicy'), own);
+  const keep = parseKeep(fields);
   const cwd = pathOf(cwdUri, 'cwd');
   if (argv.length === 0) throw invalid('argv must not be empty');
   const managedNetwork = fields.optionalFlag('enforceManagedNetwork');
   if (fields.has('networkProxy')) throw unenforceable();
-  const snapshot = snapshotAsked(fields);
+  const snapshot = parseSnapshot(fields);
   const labels = { ...nameLabels(processId), ...(keep && { [KEEP_LABEL]: '1' }) };
   return {
     processId,
@@ -64,32 +65,32 @@ export function startAsked(params: unknown, { env: own }: CodexSurroundings): St
   };
 }
 
-/** An addition: `onDetach: "keep"` lets the process outlive its session. */
-function keepAsked(fields: Fields): boolean {
+/** An extension: `onDetach: "keep"` lets the process outlive its session. */
+function parseKeep(fields: Fields): boolean {
   const wanted = fields.optionalText('onDetach') ?? 'kill';
   if (wanted === 'kill' || wanted === 'keep') return wanted === 'keep';
   throw invalid(`unknown variant \`${wanted}\`, expected one of \`kill\`, \`keep\``);
 }
 
-/** What is refused before anything is started, in the words of the system that would have refused it. */
+/** Refused before anything is started, with the text of the operating system. */
 export function refuseUnstartable({ argv = [], cwd, env = {} }: StartSpec): void {
   if (argv[0] === '') throw failed('missing program for pipe spawn');
   const texts = [...argv, cwd ?? '', ...Object.keys(env), ...Object.values(env)];
   if (texts.some((text) => text.includes('\0'))) throw failed('nul byte found in provided data');
 }
 
-/** Wrapped so that the sandbox holds, or refused: never without it. */
-export async function confined(
-  { spec, sandbox, managedNetwork }: StartAsked,
+/** Wraps the command in its sandbox, or refuses: never runs it without. */
+export async function confineStart(
+  { spec, sandbox, managedNetwork }: StartRequest,
   tools: SandboxTools,
 ): Promise<{ spec: StartSpec; sandboxType: string }> {
   if (sandbox === null) return { spec, sandboxType: 'none' };
   const { argv = [], arg0, env = {}, labels, ...rest } = spec;
-  const wrapped = await sandboxed({ argv, arg0, env }, sandbox, tools);
+  const wrapped = await wrapInSandbox({ argv, arg0, env }, sandbox, tools);
   if (!wrapped) throw unenforceable();
   const { sandboxType, cutOff } = wrapped;
   if (sandboxType === 'none') return { spec, sandboxType };
-  // Only through a proxy that decides about each connection: that is not to be had here.
+  // That needs a proxy that decides about each connection, which we do not have.
   if (managedNetwork) throw unenforceable();
   return {
     spec: {
@@ -106,26 +107,12 @@ function failed(message: string): RpcError {
   return new RpcError(rpcCodes.failed, message);
 }
 
-const systemTexts: Readonly<Record<string, string>> = {
-  EPERM: 'Operation not permitted (os error 1)',
-  ENOENT: 'No such file or directory (os error 2)',
-  E2BIG: 'Argument list too long (os error 7)',
-  ENOEXEC: 'Exec format error (os error 8)',
-  EAGAIN: 'Resource temporarily unavailable (os error 11)',
-  ENOMEM: 'Cannot allocate memory (os error 12)',
-  EACCES: 'Permission denied (os error 13)',
-  ENOTDIR: 'Not a directory (os error 20)',
-  ENFILE: 'Too many open files in system (os error 23)',
-  EMFILE: 'Too many open files (os error 24)',
-};
-
-/** A refusal of the host as the peer's client knows it. */
-export function startProblem(error: unknown): unknown {
+/** An error of the host as codex's client knows it. */
+export function toRpcError(error: unknown): unknown {
   if (!(error instanceof HoldfastError)) return error;
   const { code, details, message } = error;
   const errno = typeof details['errno'] === 'string' ? details['errno'] : errnoOfCode(error);
-  const text = errno === undefined ? undefined : systemTexts[errno];
-  if (text !== undefined) return failed(text);
+  if (errno !== undefined) return failed(osText(errno));
   return code === 'limit_reached' ? new RpcError(rpcCodes.refused, message) : failed(message);
 }
 

@@ -1,5 +1,4 @@
-// The command line of bubblewrap for a policy: what of the disk is there, what of it can be written, and what a command
-// in it is cut off from.
+// The command line of bubblewrap for a policy: which paths are visible and writable, and whether there is a network.
 
 import { nativeText, type BytePath } from '../fs/uri.ts';
 import type { Access } from './policy.ts';
@@ -14,27 +13,27 @@ export interface Confinement {
   readonly program: string;
   readonly mounts: readonly Mount[];
   readonly network: boolean;
-  /** Set for the command only. */
+  /** Set only for the command. */
   readonly env: Readonly<Record<string, string>>;
   readonly argv: readonly string[];
   readonly arg0: string | undefined;
-  /** `env` is in sight of the command, so that an interrupt can be handed through to it. */
-  readonly hears: boolean;
+  /** `/usr/bin/env` is visible in the sandbox, so that it can restore SIGINT for the command. */
+  readonly restoresInterrupt: boolean;
 }
 
 /**
- * An interrupt goes to the whole group, and so to bubblewrap, which would end and take the command with it before that
- * can do anything about it. So it begins with interrupts ignored, and the command gets them back.
+ * An interrupt goes to the whole process group. bubblewrap would end at once and take the command with it, so it starts
+ * with SIGINT ignored, and the command gets the default back.
  */
-const DEAF = ['/bin/sh', '-c', 'trap "" INT; exec "$@"', 'sandbox'];
-const HEARING = ['/usr/bin/env', '--default-signal=INT', '--'];
+const IGNORE_INTERRUPT = ['/bin/sh', '-c', 'trap "" INT; exec "$@"', 'sandbox'];
+const RESTORE_INTERRUPT = ['/usr/bin/env', '--default-signal=INT', '--'];
 
 export function bubblewrapArgs(confinement: Confinement): string[] {
   const { program, mounts, network, env, argv, arg0 } = confinement;
-  // A name given to the command would go to `env` instead.
-  const hears = confinement.hears && arg0 === undefined;
+  // `arg0` would go to `env` instead of the command.
+  const restoresInterrupt = confinement.restoresInterrupt && arg0 === undefined;
   return [
-    ...(hears ? DEAF : []),
+    ...(restoresInterrupt ? IGNORE_INTERRUPT : []),
     program,
     '--die-with-parent',
     '--unshare-user',
@@ -47,12 +46,12 @@ export function bubblewrapArgs(confinement: Confinement): string[] {
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
     ...(arg0 === undefined ? [] : ['--argv0', arg0]),
     '--',
-    ...(hears ? HEARING : []),
+    ...(restoresInterrupt ? RESTORE_INTERRUPT : []),
     ...argv,
   ];
 }
 
-/** Outer folders first: what comes later covers what was there. */
+/** Outer folders first: later mounts cover earlier ones. */
 function mountArgs(mounts: readonly Mount[]): string[] {
   const decided = new Map<BytePath, Mount>();
   const rank = { read: 0, write: 1, deny: 2 };
@@ -70,7 +69,7 @@ function mountArgs(mounts: readonly Mount[]): string[] {
     '--proc',
     '/proc',
     ...(root ? rest : ordered).flatMap(mountArg),
-    // Without a root of its own the sandbox's is made of memory, and stays as it is.
+    // Without a root mount the sandbox's root is a tmpfs, which is made read-only.
     ...(root ? [] : ['--remount-ro', '/']),
   ];
 }

@@ -1,20 +1,20 @@
-// Whether a command failed because of its sandbox. Nobody tells: a refused system call reaches only the program that made
-// it. So this is the peer's guess: it ran in a sandbox, it failed, and it said what a refusal sounds like.
+// Whether a command failed because of its sandbox. The kernel reports a refused system call only to the program itself,
+// so this guesses as codex does: the command ran in a sandbox, failed, and printed a typical error.
 
 import type { HostApi, Owner } from '../../../protocol/host-api.ts';
 
-/** What a sandboxed process was cut off from, for the server that comes after this one. */
+/** What a sandboxed process was cut off from; a label, so that later servers know it. */
 export const SANDBOX_LABEL = 'codex.sandbox';
 export type CutOff = 'files' | 'files and network';
 
 const REFUSED_FILES = /operation not permitted|permission denied|read-only file system/i;
-/** In a sandbox without a network hardly anything else makes these. */
+/** In a sandbox without a network hardly anything else causes these. */
 const REFUSED_NETWORK =
   /network is unreachable|connection refused|temporary failure in name resolution|could not resolve host/i;
-/** Of its output, from both ends. */
+/** Of the output, from both ends. */
 const LOOK_BYTES = 256 * 1024;
 
-/** Of a process that has exited. */
+/** For a process that has exited. */
 export async function wasDenied(host: HostApi, owner: Owner, id: string): Promise<boolean> {
   const { labels, outcome } = await host.get(owner, { id });
   const cutOff = labels?.[SANDBOX_LABEL];

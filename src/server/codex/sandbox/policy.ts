@@ -1,9 +1,8 @@
-// The sandbox that a codex client asks for, read from the wire and made concrete: a list of folders with what may be done
-// in each. The same list decides what a filesystem call may touch and how a command's view of the disk is built.
+// The sandbox policy of a codex client as a list of folders with an access each. The list decides what filesystem calls
+// may touch and which mounts a command gets.
 
 import { realpath } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
-import { list, object, oneOf } from '../fs/params.ts';
 import {
   bytePath,
   isWithin,
@@ -23,22 +22,22 @@ export interface Rule {
   /** Without links, as far as it exists. */
   readonly path: BytePath;
   readonly access: Access;
-  /** How it was named, if by way of a link. */
+  /** The name in the request, if it contained a link. */
   readonly alias?: BytePath;
-  /** Follows from a writable folder; nobody asked for it by name. */
+  /** Follows from a writable folder; the client did not name it. */
   readonly implied?: boolean;
-  /** It need not be there: what is missing is left out. */
+  /** May be missing. */
   readonly optional?: boolean;
 }
 
-/** `rules`: undefined when everything may be read and written. */
+/** `rules`: undefined if everything may be read and written. */
 export interface SandboxPolicy {
   readonly kind: 'none' | 'external' | 'managed';
   readonly rules?: readonly Rule[];
   readonly network: boolean;
 }
 
-/** Hooks and settings that run or steer code outside of the sandbox: never writable by way of the folder they are in. */
+/** Hooks and settings that run or control code outside the sandbox: never writable through the folder they are in. */
 const PROTECTED = ['.git', '.codex', '.agents'];
 
 /** What a program needs to run at all. */
@@ -51,34 +50,34 @@ export function unenforceable(): RpcError {
   return invalid('sandbox intent cannot be enforced on this executor');
 }
 
-/** `tmpdir`: what the special path of that name means here. */
+/** `tmpdir`: the meaning of the special path of that name. */
 export async function readPolicy(
   sandbox: unknown,
   tmpdir: string | undefined,
 ): Promise<SandboxPolicy> {
   if (sandbox === undefined || sandbox === null) return NO_SANDBOX;
   const context = new Fields(sandbox, 'struct WireFileSystemSandboxContext');
-  const permissions = object(context, 'permissions', 'PermissionProfile');
-  const kind = oneOf(permissions.raw('type'), ['managed', 'disabled', 'external']);
+  const permissions = context.object('permissions', 'PermissionProfile');
+  const kind = permissions.choice('type', ['managed', 'disabled', 'external']);
   context.text('windowsSandboxLevel');
   if (kind === 'disabled') return NO_SANDBOX;
-  const network = oneOf(permissions.raw('network'), ['restricted', 'enabled']) === 'enabled';
+  const network = permissions.choice('network', ['restricted', 'enabled']) === 'enabled';
   if (kind === 'external') return { kind, network };
-  const files = object(permissions, 'file_system', 'FileSystem');
-  if (oneOf(files.raw('type'), ['restricted', 'unrestricted']) === 'unrestricted')
+  const files = permissions.object('file_system', 'FileSystem');
+  if (files.choice('type', ['restricted', 'unrestricted']) === 'unrestricted')
     return { kind, network };
-  const places = placesOf(context, tmpdir);
-  const asked = list(files, 'entries').flatMap((entry) => readEntry(entry, places));
+  const places = readPlaces(context, tmpdir);
+  const requested = files.list('entries').flatMap((entry) => readEntry(entry, places));
   const rules = await Promise.all(
-    asked.map(async (rule) => {
+    requested.map(async (rule) => {
       const path = await withoutLinks(rule.path);
       return path === rule.path ? rule : { ...rule, path, alias: rule.path };
     }),
   );
-  return { kind, network, rules: [...rules, ...impliedBy(rules)] };
+  return { kind, network, rules: [...rules, ...protectedPaths(rules)] };
 }
 
-/** The deepest rule decides. Of two for the same folder "deny" wins, then "write". Undefined: nothing is allowed there. */
+/** The deepest rule decides. Of two for the same folder "deny" wins, then "write". Undefined: no access. */
 export function accessTo(rules: readonly Rule[], path: BytePath): Access | undefined {
   let best: Rule | undefined;
   for (const rule of rules) {
@@ -104,9 +103,9 @@ interface Places {
 }
 
 /** Newer clients put cwd and roots into `policyContext`. */
-function placesOf(context: Fields, tmpdir: string | undefined): Places {
+function readPlaces(context: Fields, tmpdir: string | undefined): Places {
   const from = context.has('policyContext')
-    ? object(context, 'policyContext', 'PolicyContext')
+    ? context.object('policyContext', 'PolicyContext')
     : context;
   const cwd = from.optionalText('cwd');
   const roots = from.has('workspaceRoots') ? from.texts('workspaceRoots') : [];
@@ -119,17 +118,17 @@ function placesOf(context: Fields, tmpdir: string | undefined): Places {
 
 function readEntry(value: unknown, places: Places): Rule[] {
   const entry = new Fields(value, 'struct FileSystemSandboxEntry');
-  const word = oneOf(entry.raw('access'), ['read', 'write', 'deny', 'none']);
+  const word = entry.choice('access', ['read', 'write', 'deny', 'none']);
   const access = word === 'none' ? 'deny' : word;
   const optional = entry.optionalText('missing_path_behavior') === 'skip';
-  const path = object(entry, 'path', 'FileSystemPath');
-  const type = oneOf(path.raw('type'), ['path', 'glob_pattern', 'special']);
-  // What a pattern matches changes while the command runs; a list of folders cannot say it.
+  const path = entry.object('path', 'FileSystemPath');
+  const type = path.choice('type', ['path', 'glob_pattern', 'special']);
+  // What a pattern matches changes while the command runs, which a list of folders cannot express.
   if (type === 'glob_pattern') throw unenforceable();
   const found =
     type === 'path'
       ? [parseUri(path.text('path'))]
-      : specialPaths(object(path, 'value', 'FileSystemSpecialPath'), places);
+      : specialPaths(path.object('value', 'FileSystemSpecialPath'), places);
   return found.map((path) => ({ path, access, ...(optional && { optional }) }));
 }
 
@@ -138,7 +137,7 @@ function specialPaths(special: Fields, places: Places): BytePath[] {
     ...(['root', 'minimal', 'current_working_directory', 'project_roots'] as const),
     ...(['tmpdir', 'slash_tmp', 'unknown'] as const),
   ];
-  const kind = oneOf(special.raw('kind'), kinds);
+  const kind = special.choice('kind', kinds);
   if (kind === 'unknown') throw unenforceable();
   const known = {
     root: ['/'],
@@ -155,7 +154,7 @@ function specialPaths(special: Fields, places: Places): BytePath[] {
   return known.map((path) => parts.reduce(join, path));
 }
 
-function impliedBy(rules: readonly Rule[]): Rule[] {
+function protectedPaths(rules: readonly Rule[]): Rule[] {
   const named = new Set(rules.map(({ path }) => path));
   return rules
     .filter(({ access, path }) => access === 'write' && path !== '/')
@@ -164,7 +163,7 @@ function impliedBy(rules: readonly Rule[]): Rule[] {
     .map((path) => ({ path, access: 'read', implied: true, optional: true }));
 }
 
-/** Of a path that is not there yet, the part that is there. */
+/** For a path that does not exist yet, the existing part is resolved. */
 export async function withoutLinks(path: BytePath): Promise<BytePath> {
   try {
     return (await realpath(pathBytes(path), 'buffer')).toString('latin1');

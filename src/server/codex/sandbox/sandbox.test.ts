@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { onCleanup, temporaryFolder } from '../../../../test/support/hosts.ts';
 import { RpcError } from '../rpc.ts';
-import { findBubblewrap, sandboxed, type SandboxTools } from './sandbox.ts';
+import { findBubblewrap, wrapInSandbox, type SandboxTools } from './sandbox.ts';
 
 const uri = (path: string): string => pathToFileURL(path).href;
 const special = (kind: string, more = {}): object => ({
@@ -43,13 +43,13 @@ const workspaceWrite = [
 ];
 
 async function argsOf(sandbox: unknown, tools = imagined): Promise<string> {
-  const command = await sandboxed({ argv: ['cmd', 'a b'], env }, sandbox, tools);
+  const command = await wrapInSandbox({ argv: ['cmd', 'a b'], env }, sandbox, tools);
   return command?.argv.join(' ') ?? 'refused';
 }
 
 async function problem(sandbox: unknown): Promise<unknown> {
   try {
-    return await sandboxed({ argv: ['cmd'], env }, sandbox, imagined);
+    return await wrapInSandbox({ argv: ['cmd'], env }, sandbox, imagined);
   } catch (error) {
     return error instanceof RpcError ? [error.code, error.message] : error;
   }
@@ -98,7 +98,7 @@ describe('the command line', () => {
   });
 
   it('[CF17] a name for the program is given to the program, not to what wraps it', async () => {
-    const command = await sandboxed(
+    const command = await wrapInSandbox(
       { argv: ['cmd'], env, arg0: 'other' },
       managed(workspaceWrite, temporaryFolder()),
       imagined,
@@ -108,7 +108,7 @@ describe('the command line', () => {
 
   it('[CF17] what steers a loader or a shell reaches only the command (37)', async () => {
     const hostile = { ...env, LD_PRELOAD: '/x.so', BASH_ENV: '/x.sh', PLAIN: '1' };
-    const command = await sandboxed(
+    const command = await wrapInSandbox(
       { argv: ['cmd'], env: hostile },
       managed(workspaceWrite, temporaryFolder()),
       imagined,
@@ -124,7 +124,7 @@ describe('the command line', () => {
       windowsSandboxLevel: 'disabled',
     };
     for (const sandbox of [null, undefined, off, open])
-      expect(await sandboxed({ argv: ['cmd'], env }, sandbox)).toEqual({
+      expect(await wrapInSandbox({ argv: ['cmd'], env }, sandbox)).toEqual({
         argv: ['cmd'],
         sandboxType: 'none',
       });
@@ -135,8 +135,8 @@ describe('the command line', () => {
     const policy = managed(workspaceWrite, folder);
     const nowhere = { ...imagined, bubblewrap: async () => undefined };
     expect(await argsOf(policy, nowhere)).toBe('refused');
-    expect(await sandboxed(['cmd'], policy)).toBeUndefined();
-    expect(await sandboxed({ argv: ['cmd'], env }, policy)).toBeUndefined();
+    expect(await wrapInSandbox(['cmd'], policy)).toBeUndefined();
+    expect(await wrapInSandbox({ argv: ['cmd'], env }, policy)).toBeUndefined();
     const external = {
       permissions: { type: 'external', network: 'enabled' },
       windowsSandboxLevel: 'disabled',
@@ -187,7 +187,7 @@ describe.skipIf(!installed)('a sandboxed command', () => {
     entries: object[] = workspaceWrite,
   ): Promise<string> {
     const d = join(folder, 'd');
-    const command = await sandboxed(
+    const command = await wrapInSandbox(
       { argv: ['sh', '-c', script], env },
       managed(entries, d),
       tools,
@@ -249,7 +249,7 @@ describe.skipIf(!installed)('a sandboxed command', () => {
     const d = join(made.folder, 'd');
     const script = 'trap "echo signal:2; exit 7" INT; echo on; while :; do read -r _ < hold; done';
     makePipe(join(d, 'hold'));
-    const command = await sandboxed(
+    const command = await wrapInSandbox(
       { argv: ['sh', '-c', script], env },
       managed(workspaceWrite, d),
       made.tools,

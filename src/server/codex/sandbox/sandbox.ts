@@ -1,5 +1,5 @@
-// The sandbox that a codex client asks for around a command: enforced with bubblewrap where that is installed and works
-// and the policy can be expressed, else refused. Never left out in silence.
+// Runs a command in the sandbox that a codex client asks for, with bubblewrap. If bubblewrap is missing or broken, or
+// cannot express the policy, the start is refused.
 
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -17,35 +17,36 @@ export interface SandboxPlan {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** What runs instead, so that the policy holds. */
+/** The command line that enforces the policy. */
 export interface SandboxedCommand {
   readonly argv: readonly string[];
   readonly sandboxType: 'none' | 'linuxSeccomp';
   readonly cutOff?: CutOff;
-  /** In place of the plan's: what steers the loader reaches the command, not the program that builds its sandbox. */
+  /** Replaces the plan's: variables that affect the loader reach only the command, not bubblewrap. */
   readonly env?: Readonly<Record<string, string>>;
-  /** In place of the plan's: bubblewrap gives it to the command. */
+  /** Replaces the plan's: bubblewrap passes it to the command. */
   readonly arg0?: undefined;
 }
 
 export interface SandboxTools {
-  /** Folders that hold sockets and secrets of ours: behind them a command could start another without a sandbox. */
+  /** Folders with our sockets and secrets, through which a command could start another one without a sandbox. */
   readonly hidden: readonly string[];
   readonly tmpdir: string | undefined;
-  /** Undefined where there is none that works. */
+  /** Undefined if there is none that works. */
   bubblewrap(): Promise<string | undefined>;
 }
 
-/** `undefined`: the policy cannot be enforced here, and the start must be refused. Throws for one that does not decode. */
-export async function sandboxed(
+/** Undefined: the policy cannot be enforced here, and the start must be refused. Throws if the policy is malformed. */
+export async function wrapInSandbox(
   plan: SandboxPlan | readonly string[],
   sandbox: unknown,
   tools?: SandboxTools,
 ): Promise<SandboxedCommand | undefined> {
   const policy = await readPolicy(sandbox, tools?.tmpdir);
   const whole = 'argv' in plan ? plan : { argv: plan, env: {} };
-  if (policy.kind === 'none' || isOpen(policy)) return { argv: whole.argv, sandboxType: 'none' };
-  // Whoever enforces an external sandbox, it is not us.
+  if (policy.kind === 'none' || isUnrestricted(policy))
+    return { argv: whole.argv, sandboxType: 'none' };
+  // An external sandbox is not ours to enforce.
   if (policy.kind === 'external' || tools === undefined || !('argv' in plan)) return undefined;
   const program = await tools.bubblewrap();
   if (program === undefined) return undefined;
@@ -56,7 +57,7 @@ export async function sandboxed(
   }));
   const rules = policy.rules ?? [{ path: '/', access: 'write' } as const];
   const mounts = await mountsOf([...rules, ...hidden]);
-  const { outside, inside } = divided(plan.env);
+  const { outside, inside } = splitLoaderVariables(plan.env);
   const argv = bubblewrapArgs({
     program,
     mounts,
@@ -64,34 +65,36 @@ export async function sandboxed(
     env: inside,
     argv: plan.argv,
     arg0: plan.arg0,
-    hears: accessTo(rules, '/usr/bin/env') !== undefined,
+    restoresInterrupt: accessTo(rules, '/usr/bin/env') !== undefined,
   });
   const cutOff = policy.network ? 'files' : 'files and network';
   return { argv, env: outside, sandboxType: 'linuxSeccomp', cutOff };
 }
 
-function isOpen({ kind, rules, network }: SandboxPolicy): boolean {
+function isUnrestricted({ kind, rules, network }: SandboxPolicy): boolean {
   return kind === 'managed' && rules === undefined && network;
 }
 
 /**
- * Only what is there can be mounted. What is missing and should be readable is simply missing; what is missing and should
- * be kept from a writable folder around it cannot be, so that the policy cannot be expressed.
+ * Only existing paths can be mounted. A missing readable path just stays missing. A missing path that must be protected
+ * inside a writable folder cannot be, so the policy cannot be expressed.
  */
 async function mountsOf(rules: readonly Rule[]): Promise<Mount[]> {
   const mounts: Mount[] = [];
   const rooted = rules.some(({ path }) => path === '/');
   for (const rule of rules) {
     const kind = await kindOf(rule.path);
-    if (kind !== undefined) mounts.push(...placed(rule, kind, rooted));
+    if (kind !== undefined) mounts.push(...mountsFor(rule, kind, rooted));
     else if (rule.access !== 'write' && !rule.optional && isWritableAround(rules, rule.path))
       throw unenforceable();
   }
   return mounts;
 }
 
-/** Where no root brings the links along, a folder is put at the link's name too: programs look for /lib64. */
-function placed({ path, access, alias }: Rule, kind: Mount['kind'], rooted: boolean): Mount[] {
+/**
+ * Without a root mount there are no links, so a folder is also mounted at the link's name: programs look for /lib64.
+ */
+function mountsFor({ path, access, alias }: Rule, kind: Mount['kind'], rooted: boolean): Mount[] {
   const mount = { path, access, kind };
   return alias === undefined || rooted ? [mount] : [mount, { ...mount, path: alias }];
 }
@@ -109,25 +112,27 @@ async function kindOf(path: BytePath): Promise<Mount['kind'] | undefined> {
   }
 }
 
-/** Variables by which the loader, the C library or a shell would run code of the command's choice before its sandbox is up. */
-const STEERING =
+/**
+ * Variables by which the loader, the C library or a shell would run code of the command's choice outside its sandbox.
+ */
+const LOADER_VARIABLES =
   /^(?:LD_|GLIBC_|GCONV_PATH$|LOCPATH$|NLSPATH$|BASH_ENV$|ENV$|SHELLOPTS$|BASHOPTS$|BASH_FUNC_|PS4$|MALLOC_)/;
 
-function divided(env: SandboxPlan['env']): {
+function splitLoaderVariables(env: SandboxPlan['env']): {
   outside: Record<string, string>;
   inside: Record<string, string>;
 } {
   const entries = Object.entries(env);
-  const steers = ([name]: [string, string]): boolean => STEERING.test(name);
+  const affectsLoader = ([name]: [string, string]): boolean => LOADER_VARIABLES.test(name);
   return {
-    outside: Object.fromEntries(entries.filter((entry) => !steers(entry))),
-    inside: Object.fromEntries(entries.filter(steers)),
+    outside: Object.fromEntries(entries.filter((entry) => !affectsLoader(entry))),
+    inside: Object.fromEntries(entries.filter(affectsLoader)),
   };
 }
 
 /**
- * For a server: one set for all of its connections. `socketFolders`: where sockets of ours are that are not in the home.
- * HOLDFAST_BUBBLEWRAP names a bubblewrap that is somewhere else than usual.
+ * One for all connections of a server. `socketFolders`: folders of our sockets outside the home. HOLDFAST_BUBBLEWRAP
+ * names a bubblewrap in another place.
  */
 export function sandboxTools(
   home: string,
@@ -141,7 +146,7 @@ export function sandboxTools(
   };
 }
 
-/** Not from a path that a client or a workspace could put something into. */
+/** Never from a path that a client or a workspace could write to. */
 const PLACES = [
   '/usr/bin/bwrap',
   '/bin/bwrap',
@@ -149,7 +154,7 @@ const PLACES = [
   '/run/current-system/sw/bin/bwrap',
 ];
 
-/** Looks once: whether it is installed, and whether this kernel lets it work. */
+/** Checks once whether it is installed and works on this kernel. */
 export function findBubblewrap(given?: string): () => Promise<string | undefined> {
   let found: Promise<string | undefined> | undefined;
   return () => (found ??= firstWorking(given === undefined ? PLACES : [given]));
@@ -162,12 +167,12 @@ async function firstWorking(places: readonly string[]): Promise<string | undefin
     } catch {
       continue;
     }
-    if (await works(place)) return place;
+    if (await isWorking(place)) return place;
   }
   return undefined;
 }
 
-function works(program: string): Promise<boolean> {
+function isWorking(program: string): Promise<boolean> {
   const probe = bubblewrapArgs({
     program,
     mounts: [{ path: '/', access: 'read', kind: 'folder' }],
@@ -175,7 +180,7 @@ function works(program: string): Promise<boolean> {
     env: {},
     argv: ['true'],
     arg0: undefined,
-    hears: true,
+    restoresInterrupt: true,
   });
   const [first = program, ...rest] = probe;
   return new Promise((resolve) => {

@@ -1,11 +1,10 @@
-// WebSocket frames one behind the other in one block of memory, which is used again when it has left: floods of output
-// cost no new memory, and one system call for many messages. The frames are those of a server
-// on a connection without extensions: whole, text, not masked.
+// Writes WebSocket frames one behind the other into a reusable buffer, so that a flood of output needs no new memory
+// and one system call for many messages. The frames are unmasked, unfragmented text frames without extensions.
 
 import type { BufferPool } from '../../../base/bytes/buffer-pool.ts';
 
-/** Of a frame whose length needs 64 bits. */
-const LONGEST_HEAD_BYTES = 10;
+/** A header with a 64-bit length. */
+const MAX_HEAD_BYTES = 10;
 const WHOLE_TEXT = 0x81;
 const SIXTEEN_BITS = 126;
 const SIXTY_FOUR_BITS = 127;
@@ -16,24 +15,24 @@ export class FrameBlock {
   private block: Buffer | undefined;
   private used = 0;
 
-  /** `write` sends bytes and says when they are no longer needed. */
+  /** `write` sends bytes and calls `done` when they are no longer needed. */
   constructor(pool: BufferPool, write: (bytes: Buffer, done: () => void) => void) {
     this.pool = pool;
     this.write = write;
   }
 
-  /** Begins a frame; the answer is where its payload goes. */
+  /** Begins a frame and returns the buffer for its payload. */
   frame(bytes: number): Buffer {
-    const needed = LONGEST_HEAD_BYTES + bytes;
-    if (this.block && this.used + needed > this.block.length) this.leave();
+    const needed = MAX_HEAD_BYTES + bytes;
+    if (this.block && this.used + needed > this.block.length) this.flush();
     this.block ??= needed <= this.pool.size ? this.pool.take() : Buffer.allocUnsafeSlow(needed);
     const at = this.used + writeHead(this.block, this.used, bytes);
     this.used = at + bytes;
     return this.block.subarray(at, this.used);
   }
 
-  /** Sends what there is. */
-  leave(): void {
+  /** Sends the frames so far. */
+  flush(): void {
     const { block } = this;
     if (!block) return;
     this.write(block.subarray(0, this.used), () => this.pool.give(block));
@@ -56,5 +55,5 @@ function writeHead(into: Buffer, at: number, bytes: number): number {
   into[at + 1] = SIXTY_FOUR_BITS;
   into.writeUInt32BE(0, at + 2);
   into.writeUInt32BE(bytes, at + 6);
-  return LONGEST_HEAD_BYTES;
+  return MAX_HEAD_BYTES;
 }

@@ -1,10 +1,10 @@
-// A codex connection on the lines of two streams: one JSON per line, as a program at the end of a pipe or of ssh speaks it.
+// A codex connection over two streams, one JSON text per line: for a pipe or ssh.
 
 import type { Readable, Writable } from 'node:stream';
 import type { Wire, WireListener } from './wire.ts';
 
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
-const ROOM_BYTES = 1024 * 1024;
+const LOW_WATER_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
 
 export class LineWire implements Wire {
@@ -29,22 +29,22 @@ export class LineWire implements Wire {
     if (!this.over) this.output.write(`${text}\n`);
   }
 
-  message(bytes: number): Buffer {
+  allocate(bytes: number): Buffer {
     const line = Buffer.allocUnsafe(bytes + 1);
     line[bytes] = NEWLINE;
-    // Corked, so that it is looked at only when it has been filled.
+    // The stream is corked, so the line is sent only after it has been filled.
     if (!this.over) this.output.write(line);
     return line.subarray(0, bytes);
   }
 
-  together(sending: () => void): void {
+  batch(sending: () => void): void {
     this.output.cork();
     sending();
     this.output.uncork();
   }
 
-  room(): Promise<void> | undefined {
-    if (this.over || this.output.writableLength < ROOM_BYTES) return undefined;
+  backpressure(): Promise<void> | undefined {
+    if (this.over || this.output.writableLength < LOW_WATER_BYTES) return undefined;
     return new Promise((resolve) => {
       this.output.once('drain', resolve);
     });
@@ -54,8 +54,8 @@ export class LineWire implements Wire {
     return Promise.resolve(!this.over);
   }
 
-  hold(held: boolean): void {
-    if (held) this.input.pause();
+  pauseReading(paused: boolean): void {
+    if (paused) this.input.pause();
     else if (!this.over) this.input.resume();
   }
 
@@ -81,7 +81,7 @@ export class LineWire implements Wire {
     }
   }
 
-  /** A carriage return before the line feed is no part of the line. */
+  /** A carriage return before the line feed does not count. */
   private tooLong(whole: boolean): boolean {
     if (this.bytes <= MAX_LINE_BYTES) return false;
     return !(this.bytes === MAX_LINE_BYTES + 1 && (!whole || this.parts.at(-1)?.at(-1) === 0x0d));

@@ -45,9 +45,9 @@ describe('a codex connection on a WebSocket', () => {
   it('[FD10] messages of every size arrive whole and in order, between answers that are sent as text', async () => {
     const { wire, client, received } = await connected();
     const sizes = [1, 125, 126, 127, 65_535, 65_536, 65_537, 99_000, BLOCK_BYTES + 1, 300_000, 2];
-    wire.together(() => {
+    wire.batch(() => {
       for (const [index, size] of sizes.entries()) {
-        wire.message(size).fill(0x61 + index);
+        wire.allocate(size).fill(0x61 + index);
         if (index % 3 === 0) wire.send(`answer ${index}`);
       }
     });
@@ -65,23 +65,23 @@ describe('a codex connection on a WebSocket', () => {
     client.pause();
     const count = 400;
     for (let index = 0; index < count; index += 1)
-      wire.together(() => wire.message(60_000).fill(index % 127));
-    expect(wire.room()).toBeInstanceOf(Promise);
-    const room = wire.room();
+      wire.batch(() => wire.allocate(60_000).fill(index % 127));
+    expect(wire.backpressure()).toBeInstanceOf(Promise);
+    const backpressure = wire.backpressure();
     client.resume();
-    await room;
+    await backpressure;
     await until(client, received, count);
     for (const [index, data] of received.entries())
       expect(data.equals(Buffer.alloc(60_000, index % 127))).toBe(true);
-    expect(wire.room()).toBeUndefined();
+    expect(wire.backpressure()).toBeUndefined();
   });
 
   it('[FD11] a connection that is over takes no more and holds nobody up', async () => {
     const { wire, client } = await connected();
     client.terminate();
     await once(client, 'close');
-    for (let index = 0; index < 100; index += 1) wire.together(() => wire.message(90_000).fill(0));
-    await wire.room();
-    expect(wire.room()).toBeUndefined();
+    for (let index = 0; index < 100; index += 1) wire.batch(() => wire.allocate(90_000).fill(0));
+    await wire.backpressure();
+    expect(wire.backpressure()).toBeUndefined();
   });
 });

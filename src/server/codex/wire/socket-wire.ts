@@ -1,5 +1,5 @@
-// A codex connection on a WebSocket. Large answers are cut into frames that the real client takes; who does not read gets
-// no more output, and who does not even answer pings is gone.
+// A codex connection over a WebSocket. Large answers are cut into frames that the real client accepts. A client that
+// does not read gets no more output; one that does not answer pings is disconnected.
 
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
@@ -8,19 +8,22 @@ import type { Clock } from '../../../base/clock.ts';
 import { FrameBlock } from './frame-block.ts';
 import type { Wire, WireListener } from './wire.ts';
 
-/** The client takes 16 MiB in one frame and 64 MiB in one message. */
+/** The client accepts 16 MiB in one frame and 64 MiB in one message. */
 const FRAME_BYTES = 8 * 1024 * 1024;
-/** Output is sent while less than this waits: a page and a half, so that the next is fetched while one leaves. */
-const ROOM_BYTES = 2 * 1024 * 1024;
-/** Beyond this, nothing more is read from a client that does not fetch its answers. */
-const TOO_MUCH_BYTES = 32 * 1024 * 1024;
-/** The peer's interval. */
+/**
+ * Output is sent while less than this is buffered: a page and a half, so that the next page is fetched while one is
+ * sent.
+ */
+const LOW_WATER_BYTES = 2 * 1024 * 1024;
+/** Above this, nothing more is read from a client that does not read its answers. */
+const HIGH_WATER_BYTES = 32 * 1024 * 1024;
+/** The interval of codex's server. */
 const PING_MS = 30_000;
-/** Silent for so many pings: gone. */
-const PINGS = 3;
-/** Heard so recently, nobody has to ask. */
+/** A client that is silent for this many pings is gone. */
+const MAX_MISSED_PINGS = 3;
+/** A client that was heard this recently need not be asked. */
 const RECENT_MS = 1000;
-/** How long an answer to a ping may take when somebody else wants the session. */
+/** How long the answer to a ping may take when another connection wants the session. */
 const PROBE_MS = 2000;
 
 export interface SocketWireOptions {
@@ -28,7 +31,7 @@ export interface SocketWireOptions {
   readonly stream: Duplex;
   readonly peer: string;
   readonly clock: Clock;
-  /** Shared by all: output is put together in these. */
+  /** Shared by all connections. */
   readonly blocks: BufferPool;
 }
 
@@ -39,7 +42,7 @@ export class SocketWire implements Wire {
   private readonly clock: Clock;
   private readonly block: FrameBlock;
   private heardUs: number;
-  private held = false;
+  private paused = false;
   private waiting: { promise: Promise<void>; resolve: () => void } | undefined;
   private cancelPing: () => void;
   private readonly listeners = new Set<() => void>();
@@ -64,7 +67,7 @@ export class SocketWire implements Wire {
     });
     socket.on('pong', () => this.heard());
     socket.on('ping', () => this.heard());
-    // Told by 'close', which follows.
+    // 'close' follows and is handled.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       this.cancelPing();
@@ -76,21 +79,21 @@ export class SocketWire implements Wire {
 
   send(text: string): void {
     if (!this.open) return;
-    this.block.leave();
+    this.block.flush();
     if (text.length * 3 <= FRAME_BYTES || Buffer.byteLength(text) <= FRAME_BYTES)
       this.socket.send(text, { binary: false }, this.sent);
     else this.sendFragments(Buffer.from(text));
-    if (this.socket.bufferedAmount > TOO_MUCH_BYTES) this.socket.pause();
+    if (this.socket.bufferedAmount > HIGH_WATER_BYTES) this.socket.pause();
   }
 
-  message(bytes: number): Buffer {
+  allocate(bytes: number): Buffer {
     return this.block.frame(bytes);
   }
 
-  together(sending: () => void): void {
+  batch(sending: () => void): void {
     this.stream.cork();
     sending();
-    this.block.leave();
+    this.block.flush();
     this.stream.uncork();
   }
 
@@ -98,8 +101,8 @@ export class SocketWire implements Wire {
     return this.socket.readyState === this.socket.OPEN;
   }
 
-  room(): Promise<void> | undefined {
-    if (this.socket.bufferedAmount < ROOM_BYTES || this.socket.readyState !== this.socket.OPEN)
+  backpressure(): Promise<void> | undefined {
+    if (this.socket.bufferedAmount < LOW_WATER_BYTES || this.socket.readyState !== this.socket.OPEN)
       return undefined;
     if (!this.waiting) {
       let resolve = (): void => undefined;
@@ -127,9 +130,9 @@ export class SocketWire implements Wire {
     });
   }
 
-  hold(held: boolean): void {
-    this.held = held;
-    if (held) this.socket.pause();
+  pauseReading(paused: boolean): void {
+    this.paused = paused;
+    if (paused) this.socket.pause();
     else this.readOn();
   }
 
@@ -144,17 +147,18 @@ export class SocketWire implements Wire {
     }
   }
 
-  /** A piece has left for the kernel. */
+  /** A piece was handed to the kernel. */
   private readonly sent = (): void => {
     const { bufferedAmount } = this.socket;
     this.readOn();
-    if (!this.waiting || bufferedAmount >= ROOM_BYTES) return;
+    if (!this.waiting || bufferedAmount >= LOW_WATER_BYTES) return;
     this.waiting.resolve();
     this.waiting = undefined;
   };
 
   private readOn(): void {
-    if (this.held || !this.socket.isPaused || this.socket.bufferedAmount >= TOO_MUCH_BYTES) return;
+    if (this.paused || !this.socket.isPaused || this.socket.bufferedAmount >= HIGH_WATER_BYTES)
+      return;
     this.socket.resume();
   }
 
@@ -164,9 +168,9 @@ export class SocketWire implements Wire {
   }
 
   private ping(): void {
-    // Who is not read from cannot be heard.
+    // While nothing is read from the client, its pongs cannot arrive.
     if (this.socket.isPaused) this.heardUs = this.clock.nowUs();
-    if (this.clock.nowUs() - this.heardUs > PINGS * PING_MS * 1000) {
+    if (this.clock.nowUs() - this.heardUs > MAX_MISSED_PINGS * PING_MS * 1000) {
       this.drop();
       return;
     }

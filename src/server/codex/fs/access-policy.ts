@@ -1,6 +1,6 @@
-// How far a filesystem call may reach: the token decides whether Holdfast's own state and other processes are in sight,
-// the call's sandbox which folders are. Always asked with the real path of what is already open, never with a name that
-// could still come to mean something else.
+// What a filesystem call may reach. The token decides about Holdfast's own state and other processes, the sandbox of
+// the call about folders. It is always asked with the real path of an open file, never with a name that could change
+// its meaning.
 
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
@@ -10,17 +10,17 @@ import { bytePath, isWithin, type BytePath } from './uri.ts';
 import type { CodexSession } from '../rpc.ts';
 import { accessTo, readPolicy, type Rule, type SandboxPolicy } from '../sandbox/policy.ts';
 
-export class Reach {
+export class AccessPolicy {
   private readonly home: StateFolder | undefined;
   private readonly rules: readonly Rule[] | undefined;
 
-  /** `home`: out of sight, with what is in it; undefined for the admin. */
+  /** `home`: hidden with everything in it; undefined for the admin. */
   constructor(home: string | undefined, policy: SandboxPolicy) {
     this.home = home === undefined ? undefined : new StateFolder(bytePath(home));
     this.rules = policy.rules;
   }
 
-  /** Throws as the system would, were the forbidden part not mounted, mounted read-only, or closed. */
+  /** Throws the error that the system would give if the path were not mounted, read-only, or forbidden. */
   check(path: BytePath, access: 'read' | 'write'): void {
     if (this.hides(path)) throw new SystemError('EACCES');
     if (!this.rules) return;
@@ -30,18 +30,18 @@ export class Reach {
     if (access === 'write' && allowed !== 'write') throw new SystemError('EROFS');
   }
 
-  /** For what is held: that it is nothing hidden by way of a mount, or, given its `stats`, under a second name. */
-  async checkHeld({ fd }: FileHandle, stats?: Stats): Promise<void> {
-    if (await this.home?.holds(fd, stats)) throw new SystemError('EACCES');
+  /** For an open file: throws if it is hidden but reached by a mount or, given its `stats`, by a second name. */
+  async checkOpened({ fd }: FileHandle, stats?: Stats): Promise<void> {
+    if (await this.home?.contains(fd, stats)) throw new SystemError('EACCES');
   }
 
-  /** For a name before it is looked up: what is out of sight is no way to anywhere either, and its links are not told. */
+  /** For a name before it is opened: a hidden path leads nowhere, and its links are not revealed. */
   checkName(path: BytePath): void {
     const closed = this.rules !== undefined && accessTo(this.rules, path) === 'deny';
     if (closed || this.hides(path)) throw new SystemError('EACCES');
   }
 
-  /** For what takes a whole tree: also nothing inside of it may be forbidden. */
+  /** For operations on a whole tree: nothing inside may be forbidden either. */
   checkTree(path: BytePath, access: 'read' | 'write'): void {
     this.check(path, access);
     if (this.home !== undefined && isWithin(path, this.home.path)) throw new SystemError('EACCES');
@@ -51,8 +51,8 @@ export class Reach {
   }
 
   /**
-   * A scoped token sees no process by way of /proc: the server's own environment and memory are there, under the number
-   * of each of its threads too, and so are those of other owners' processes.
+   * A scoped token sees no process in /proc: there are the environment and memory of the server, under each thread's
+   * number too, and those of other owners' processes.
    */
   hides(path: BytePath): boolean {
     if (this.home === undefined) return false;
@@ -60,10 +60,10 @@ export class Reach {
   }
 }
 
-export async function reachOf(
+export async function accessPolicyOf(
   { admin, home }: CodexSession,
   sandbox: unknown,
   tmpdir: string | undefined,
-): Promise<Reach> {
-  return new Reach(admin ? undefined : home, await readPolicy(sandbox, tmpdir));
+): Promise<AccessPolicy> {
+  return new AccessPolicy(admin ? undefined : home, await readPolicy(sandbox, tmpdir));
 }
