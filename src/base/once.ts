@@ -8,3 +8,15 @@ export function once(action: () => void): () => void {
     action();
   };
 }
+
+/** Shares the promise of the first call. A failure is forgotten, so that the next call tries again. */
+export function sharePromise<T>(make: () => Promise<T>): () => Promise<T> {
+  let shared: Promise<T> | undefined;
+  return () => {
+    shared ??= make().catch((error: unknown) => {
+      shared = undefined;
+      throw error;
+    });
+    return shared;
+  };
+}

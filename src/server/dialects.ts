@@ -1,15 +1,18 @@
 // All routes of the server. The dialects share a host, a clock and the start rate.
 
 import type { Clock } from '../base/clock.ts';
+import { sharePromise } from '../base/once.ts';
 import { coderRoutes } from './coder/routes.ts';
-import { codexOptions, codexRoute } from './codex/codex.ts';
+import { codexRoute } from './codex/route.ts';
 import type { PageSessions } from './dashboard/page-sessions.ts';
 import { dashboardRoutes } from './dashboard/routes.ts';
 import { Handover } from './handover.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { nativeRoutes, type NativeOptions } from './native/routes.ts';
 import { readyRoute } from './ready-route.ts';
+import type { Caller } from './http/gate.ts';
 import type { Route } from './http/router.ts';
+import { lazyModules } from './lazy-modules.ts';
 import { StartRate, type StartRateOptions } from './start-rate.ts';
 import type { ReconnectingHost } from './reconnecting-host.ts';
 import { Terminals } from '../terminals/terminals.ts';
@@ -44,15 +47,13 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
   const { host, clock, report, home, env, metrics, pages, bearer } = options;
   const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
   const startRate = new StartRate(clock, options.startRate);
-  const codex = codexOptions({
-    host,
-    clock,
-    home,
-    env,
-    report,
-    detachMs,
-    ...(defaultDirectory !== undefined && { cwd: defaultDirectory }),
-    countStart: (caller) => void startRate.take(caller),
+  const openCodex = sharePromise(async () => {
+    const { codexOpener, codexOptions } = await lazyModules.codex();
+    const cwd = defaultDirectory === undefined ? {} : { cwd: defaultDirectory };
+    const countStart = (caller: Caller): void => void startRate.take(caller);
+    return codexOpener(
+      codexOptions({ host, clock, home, env, report, detachMs, ...cwd, countStart }),
+    );
   });
   const terminals = new Terminals(host, clock, home);
   const shell = env['SHELL'] || '/bin/sh';
@@ -71,7 +72,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
   const routes = [
     readyRoute,
     ...dashboardRoutes,
-    codexRoute('/codex', codex),
+    codexRoute('/codex', openCodex),
     ...coderRoutes({ host, clock, handover, startRate, defaultDirectory }),
     ...nativeRoutes({
       clock,

@@ -4,7 +4,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import { lazyScreens } from '../terminals/lazy-screens.ts';
-import { loadMcpLibrary } from '../tools/mcp/server.ts';
 import { loadDashboard } from './dashboard/files.ts';
 
 /** Usually before the first client. */
@@ -15,23 +14,34 @@ const LOAD_DELAY_MS = 1000;
  * although the module has been loaded.
  */
 export const lazyModules = {
-  mcp: loadMcpLibrary,
+  mcp: async () => {
+    const module = await import('./mcp/token-sessions.ts');
+    await module.loadMcpLibrary();
+    return module;
+  },
+  codex: () => import('./codex/codex.ts'),
   webSockets: () => import('ws'),
   toml: () => import('smol-toml'),
   dashboard: loadDashboard,
   ...lazyScreens,
 } as const;
 
+type LazyModule = keyof typeof lazyModules;
+
 /** Returns a function that cancels the loading. */
-export function scheduleLoading(clock: Clock, report: (message: string) => void): () => void {
+export function scheduleLoading(
+  clock: Clock,
+  report: (message: string) => void,
+  names = Object.keys(lazyModules) as readonly LazyModule[],
+): () => void {
   return clock.after(LOAD_DELAY_MS, () => {
-    loadAll().catch((error: unknown) => report(`a part cannot be loaded: ${String(error)}`));
+    loadAll(names).catch((error: unknown) => report(`a module cannot be loaded: ${String(error)}`));
   });
 }
 
-async function loadAll(): Promise<void> {
-  for (const load of Object.values(lazyModules)) {
-    await load();
+async function loadAll(names: readonly LazyModule[]): Promise<void> {
+  for (const name of names) {
+    await lazyModules[name]();
     await nextTurn();
   }
 }

@@ -1,24 +1,35 @@
-// A new version takes the place of the program's files while a keeper of the old one runs.
-import { cpSync, mkdirSync, renameSync, symlinkSync } from 'node:fs';
+// A new version replaces the program's files while a keeper and a server of the old one run.
+import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { CodexClient } from '../support/codex-client.ts';
 import { Place, Running } from '../support/command-line.ts';
 import { onCleanup, program, temporaryFolder } from '../support/hosts.ts';
 
-it('[K26] a keeper goes on whole when its files are replaced: it has read all it needs', async () => {
-  const old = temporaryFolder();
+/** A copy of the built program, whose files can be taken away. */
+function copyProgram(): { script: string; takeAway: () => void } {
+  const copy = temporaryFolder();
   for (const name of ['dist', 'fonts', 'package.json'])
-    cpSync(program(`../../${name}`), join(old, name), { recursive: true });
-  symlinkSync(program('../../node_modules'), join(old, 'node_modules'));
+    cpSync(program(`../../${name}`), join(copy, name), { recursive: true });
+  symlinkSync(program('../../node_modules'), join(copy, 'node_modules'));
+  return {
+    script: join(copy, 'dist/cli/main.js'),
+    takeAway: () => {
+      renameSync(join(copy, 'dist'), join(copy, 'replaced'));
+      mkdirSync(join(copy, 'dist'));
+    },
+  };
+}
+
+it('[K26] a keeper goes on whole when its files are replaced: it has read all it needs', async () => {
+  const { script, takeAway } = copyProgram();
   const place = new Place();
   onCleanup(() => place.close());
-  const script = join(old, 'dist/cli/main.js');
   const words = ['run', '--home', place.home, '--background', '--stdin'];
   const command = 'echo aaa1; read x; echo "got $x"; exit 4';
   const started = new Running([...words, command], { script, env: place.env });
   const id = (await started.ended).stdout.trim();
-  renameSync(join(old, 'dist'), join(old, 'replaced'));
-  mkdirSync(join(old, 'dist'));
+  takeAway();
   const found = await place.run('wait', id, '--for', 'regex=^a+1$');
   expect(found).toMatchObject({ code: 0, stdout: `${id}  aaa1\n` });
   expect(await place.run('search', id, 'a{3}\\d')).toMatchObject({ code: 0 });
@@ -26,4 +37,40 @@ it('[K26] a keeper goes on whole when its files are replaced: it has read all it
   expect((await place.run('wait', id)).code).toBe(4);
   expect((await place.run('logs', id)).stdout).toBe('aaa1\ngot it\n');
   expect((await place.run('run', 'echo next')).stdout).toBe('next\n');
+});
+
+it('[K50] a server whose files are gone serves codex and MCP clients as before', async () => {
+  const { script, takeAway } = copyProgram();
+  const place = new Place();
+  onCleanup(() => place.close());
+  const server = new Running(['serve', '--json', '--port', '0'], { script, env: place.env });
+  await server.until('stdout', '\n');
+  const { url, tokenFile } = JSON.parse(server.text('stdout')) as Record<string, string>;
+  const token = readFileSync(tokenFile ?? '', 'utf8').trim();
+  const codexUrl = `${(url ?? '').replace('http', 'ws')}/codex?token=${token}`;
+  const initialize = async (): Promise<number> => {
+    const params = {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    };
+    const { status } = await fetch(`${url}/mcp`, {
+      method: 'POST',
+      headers: {
+        Authorization: `Bearer ${token}`,
+        'Content-Type': 'application/json',
+        Accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+    });
+    return status;
+  };
+  // Both dialects are loaded by their first client.
+  await CodexClient.ready(codexUrl);
+  expect(await initialize()).toBe(200);
+  takeAway();
+  const client = await CodexClient.ready(codexUrl);
+  expect(await client.call('environment/status')).toEqual({ status: 'ready' });
+  expect(await initialize()).toBe(200);
+  await place.run('shutdown');
 });

@@ -1,4 +1,4 @@
-// The codex route: a WebSocket that speaks the protocol of codex's exec-server.
+// Codex connections on WebSockets, which speak the protocol of codex's exec-server.
 
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
@@ -6,12 +6,11 @@ import { realpathSync } from 'node:fs';
 import { BufferPool } from '../../base/bytes/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
 import { VERSION } from '../../base/version.ts';
-import { HoldfastError } from '../../protocol/errors.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
 import { defaultLimits } from '../../protocol/limits.ts';
 import { openHome } from '../../keeper/home.ts';
 import type { Caller } from '../http/gate.ts';
-import type { Route } from '../http/router.ts';
+import type { SocketOpener } from '../http/router.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
 import { sandboxTools } from './sandbox/sandbox.ts';
 import { Sessions } from './sessions.ts';
@@ -37,9 +36,6 @@ export interface CodexDoorOptions {
 const DETACH_MS = 30 * 60_000;
 /** Exited processes can be read for at least this long, as in codex's server. */
 const MIN_KEEP_MS = 30_000;
-/** Requests may be as large as the answers that the client accepts. */
-const MAX_MESSAGE_BYTES = 72 * 1024 * 1024;
-
 /** The size and number of the reusable buffers for output frames. */
 const BLOCK_BYTES = 512 * 1024;
 const BLOCKS = 16;
@@ -67,28 +63,17 @@ export function codexOptions(options: CodexDoorOptions): CodexOptions {
   };
 }
 
-export function codexRoute(path: string, options: CodexOptions): Route {
+export function codexOpener(options: CodexOptions): SocketOpener {
   const blocks = new BufferPool(BLOCK_BYTES, BLOCKS);
-  return {
-    method: 'GET',
-    path,
-    handler: () => {
-      const problem = 'This path takes WebSocket connections only.';
-      return Promise.reject(new HoldfastError('invalid_input', problem));
-    },
-    socket: {
-      maxMessageBytes: MAX_MESSAGE_BYTES,
-      open: (socket, { caller, request }) => {
-        const stream = request.socket;
-        const { clock } = options;
-        const { remoteAddress = 'unix', remotePort = 0 } = stream;
-        const peer = `${remoteAddress}:${remotePort}`;
-        void new CodexConnection(
-          options,
-          caller,
-          (listener) => new SocketWire({ socket, stream, peer, clock, blocks }, listener),
-        );
-      },
-    },
+  const { clock } = options;
+  return (socket, { caller, request }) => {
+    const stream = request.socket;
+    const { remoteAddress = 'unix', remotePort = 0 } = stream;
+    const peer = `${remoteAddress}:${remotePort}`;
+    void new CodexConnection(
+      options,
+      caller,
+      (listener) => new SocketWire({ socket, stream, peer, clock, blocks }, listener),
+    );
   };
 }

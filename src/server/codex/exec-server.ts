@@ -11,10 +11,12 @@ import { connectKeeper } from '../../keeper/connect.ts';
 import { openHome } from '../../keeper/home.ts';
 import { createDoor } from '../http/door.ts';
 import { bracketed, closeDoor, hostNames, isLoopback, listenTcp } from '../http/listen.ts';
+import { scheduleLoading } from '../lazy-modules.ts';
 import { readyRoute } from '../ready-route.ts';
 import { Router } from '../http/router.ts';
 import { reconnectingHost, type ReconnectingHost } from '../reconnecting-host.ts';
-import { codexOptions, codexRoute } from './codex.ts';
+import { codexOpener, codexOptions } from './codex.ts';
+import { codexRoute } from './route.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
 import { LineWire } from './wire/line-wire.ts';
 import type { Bearer } from '../http/tokens.ts';
@@ -60,8 +62,9 @@ export async function listenExecServer(options: ListenOptions): Promise<RunningE
   const within = (bearer: Bearer | undefined): Bearer | undefined =>
     bearer && owner !== undefined ? { ...bearer, owner } : bearer;
   const hosts = new Set<string>();
+  const open = codexOpener(codex);
   const door = createDoor({
-    router: new Router([codexRoute('/', codex), readyRoute]),
+    router: new Router([codexRoute('/', async () => open), readyRoute]),
     policy: {
       hosts,
       origins: new Set(),
@@ -78,9 +81,11 @@ export async function listenExecServer(options: ListenOptions): Promise<RunningE
   });
   for (const name of hostNames(address)) hosts.add(`${name}:*`);
   const query = token === undefined ? '' : `/?token=${token}`;
+  const cancelLoading = scheduleLoading(systemClock, report, ['webSockets', 'toml']);
   return {
     url: `ws://${bracketed(address)}:${bound}${query}`,
     close: async () => {
+      cancelLoading();
       await closeDoor(door);
       await host.close();
     },

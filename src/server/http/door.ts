@@ -14,7 +14,7 @@ import { bodyless, hasBody, readBody } from './request-body.ts';
 import { JsonText, type Dialect, type Router } from './router.ts';
 import { Pipeline } from './pipeline.ts';
 import { UnprovenConnections, type UnprovenLimits } from './unproven-connections.ts';
-import { becomeSocket, wantsSocket } from './upgrade.ts';
+import { prepareSocket, wantsSocket } from './upgrade.ts';
 import { AuthorizedRequest, RequestContext, type Watchers } from './request-context.ts';
 
 export interface DoorOptions extends Watchers {
@@ -197,6 +197,8 @@ async function answer(
     const { route, params } = match;
     route.dialect?.admit?.(headers, caller);
     if (head && socket) {
+      const becomeSocket = await prepareSocket(socket);
+      if (response.destroyed) return;
       context.route = match.name;
       context.upgraded();
       const { query } = context;

@@ -51,9 +51,12 @@ export interface Route {
 export interface SocketRow {
   /** A larger message ends the connection. */
   readonly maxMessageBytes: number;
-  /** Called once the WebSocket is open. If it throws, the connection ends. */
-  open(socket: WebSocket, asked: SocketRequest): void;
+  /** Called before the handshake, for each connection: a failure is still an HTTP error. */
+  load(): Promise<SocketOpener>;
 }
+
+/** Called once the WebSocket is open. If it throws, the connection ends. */
+export type SocketOpener = (socket: WebSocket, request: SocketRequest) => void;
 
 /** A request that became a WebSocket. */
 export type SocketRequest = Pick<Exchange, 'caller' | 'request' | 'params' | 'query'> & {

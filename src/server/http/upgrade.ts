@@ -14,12 +14,9 @@ export function wantsSocket({ headers, method }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** `ws` itself answers a malformed handshake with 400 or 426. */
-export async function becomeSocket(row: SocketRow, upgrading: Upgrading): Promise<void> {
-  const { request, response, head, ...asked } = upgrading;
-  const socket = request.socket;
-  response.detachSocket(socket);
-  const { WebSocketServer } = await lazyModules.webSockets();
+/** Loads what the connection needs; the result changes the protocol. `ws` itself answers a malformed handshake. */
+export async function prepareSocket(row: SocketRow): Promise<(upgrading: Upgrading) => void> {
+  const [{ WebSocketServer }, open] = await Promise.all([lazyModules.webSockets(), row.load()]);
   const server = new WebSocketServer({
     noServer: true,
     // Compression costs memory per connection, and time that loopback does not need to save.
@@ -27,12 +24,16 @@ export async function becomeSocket(row: SocketRow, upgrading: Upgrading): Promis
     clientTracking: false,
     maxPayload: row.maxMessageBytes,
   });
-  socket.setNoDelay(true);
-  server.handleUpgrade(request, socket, head, (opened: WebSocket) => {
-    try {
-      row.open(opened, { request, ...asked });
-    } catch {
-      opened.terminate();
-    }
-  });
+  return ({ request, response, head, ...rest }) => {
+    const { socket } = request;
+    response.detachSocket(socket);
+    socket.setNoDelay(true);
+    server.handleUpgrade(request, socket, head, (opened: WebSocket) => {
+      try {
+        open(opened, { request, ...rest });
+      } catch {
+        opened.terminate();
+      }
+    });
+  };
 }

@@ -1,52 +1,30 @@
-// The MCP dialect: Streamable HTTP at /mcp, behind the same gate as all routes. It translates and decides nothing. The
-// MCP library is loaded soon after the start.
+// The MCP dialect: Streamable HTTP at /mcp, behind the same gate as all routes. It translates and decides nothing.
 
-import type { Clock } from '../../base/clock.ts';
+import { sharePromise } from '../../base/once.ts';
 import { realSignal } from '../../protocol/cancellation.ts';
-import { EVERYONE, type HostApi, type Owner } from '../../protocol/host-api.ts';
-import { createMcpServer } from '../../tools/mcp/server.ts';
+import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import { chatOf, chatOwner } from '../coder/chat-scope.ts';
-import type { Caller } from '../http/gate.ts';
-import { McpSessions } from './sessions.ts';
 import { nativeOwner } from '../native/owner.ts';
-import { inProcessApi } from '../../terminals/in-process-api.ts';
-import type { TerminalCallOptions } from '../../terminals/in-process-terminals.ts';
 import { writePaced } from '../http/paced-write.ts';
 import type { Exchange, Route } from '../http/router.ts';
-import type { StartRate } from '../start-rate.ts';
-
-export interface McpRouteOptions {
-  readonly host: HostApi;
-  readonly clock: Clock;
-  readonly terminals: TerminalCallOptions['terminals'];
-  /** The shell of the server's user. */
-  readonly shell: string;
-  readonly startRate: StartRate;
-  /** Whether a scoped token is neither revoked nor expired; by default always. */
-  readonly isValid?: ((tokenId: string) => boolean) | undefined;
-  readonly defaultDirectory?: string | undefined;
-  /** How often a wait reports progress. */
-  readonly heartbeatMs?: number | undefined;
-  readonly report: (message: string) => void;
-}
-
-/** How often revoked tokens are looked for. */
-const SWEEP_MS = 60_000;
-
-interface TokenEntry {
-  readonly caller: Caller;
-  readonly sessions: McpSessions;
-  /** Requests that are being answered. */
-  open: number;
-}
+import { lazyModules } from '../lazy-modules.ts';
+import type { TokenSessions, TokenSessionsOptions } from './token-sessions.ts';
 
 /** Owns what an admin's client starts without naming an owner or a chat. */
 const MCP_OWNER: Owner = 'mcp';
 
-export function mcpRoutes(options: McpRouteOptions): { routes: Route[]; close(): Promise<void> } {
-  const tokens = new TokenSessions(options);
+export function mcpRoutes(options: TokenSessionsOptions): {
+  routes: Route[];
+  close(): Promise<void>;
+} {
+  let tokens: TokenSessions | undefined;
+  const open = sharePromise(async () => {
+    const module = await lazyModules.mcp();
+    tokens = new module.TokenSessions(options);
+    return tokens;
+  });
   const handler = async (exchange: Exchange): Promise<undefined> => {
-    const entry = tokens.entryOf(exchange.caller);
+    const entry = (await open()).entryOf(exchange.caller);
     const deliver = (response: Response): Promise<void> => sendResponse(exchange, response);
     entry.open += 1;
     try {
@@ -60,80 +38,10 @@ export function mcpRoutes(options: McpRouteOptions): { routes: Route[]; close():
     routes: (['POST', 'GET', 'DELETE'] as const).map((method) => {
       return { method, path: '/mcp', handler };
     }),
-    close: () => tokens.close(),
-  };
-}
-
-/** The sessions of each token. When a token is revoked or expires, its sessions end. */
-class TokenSessions {
-  private readonly options: McpRouteOptions;
-  private readonly entries = new Map<string, TokenEntry>();
-  private cancelSweep: (() => void) | undefined;
-
-  constructor(options: McpRouteOptions) {
-    this.options = options;
-  }
-
-  entryOf(caller: Caller): TokenEntry {
-    const known = this.entries.get(caller.tokenId);
-    if (known) return known;
-    this.sweep();
-    const entry = { caller, sessions: sessionsFor(this.options, caller), open: 0 };
-    this.entries.set(caller.tokenId, entry);
-    this.cancelSweep ??= this.options.clock.after(SWEEP_MS, () => this.sweep());
-    return entry;
-  }
-
-  async close(): Promise<void> {
-    this.cancelSweep?.();
-    await Promise.all(Array.from(this.entries.values(), ({ sessions }) => sessions.close()));
-  }
-
-  /** A token without sessions is forgotten. */
-  private sweep(): void {
-    const { isValid, clock } = this.options;
-    for (const [tokenId, { sessions, caller, open }] of this.entries) {
-      const revoked = !caller.admin && isValid?.(tokenId) === false;
-      if (revoked || (sessions.size === 0 && open === 0)) this.entries.delete(tokenId);
-      if (revoked) void sessions.close();
-    }
-    this.cancelSweep?.();
-    this.cancelSweep =
-      this.entries.size === 0 ? undefined : clock.after(SWEEP_MS, () => this.sweep());
-  }
-}
-
-/** Per token, so that starts count against its rate. */
-function sessionsFor(options: McpRouteOptions, caller: Caller): McpSessions {
-  const { clock, startRate, defaultDirectory: directory, heartbeatMs, report } = options;
-  return new McpSessions({
-    clock,
-    serve: (owner, sessionId) => {
-      const api = inProcessApi(options, owner);
-      return createMcpServer({
-        connection: {
-          ...api,
-          start: async (spec, signal) => {
-            await startRate.admit(caller);
-            return api.start(spec, signal);
-          },
-          terminals: {
-            ...api.terminals,
-            open: async (spec) => {
-              await startRate.admit(caller);
-              return api.terminals.open(spec);
-            },
-          },
-        },
-        clock,
-        sessionId,
-        directory,
-        by: owner,
-        ...(heartbeatMs !== undefined && { progressEveryMs: heartbeatMs }),
-        report: (error) => report(`mcp: ${error instanceof Error ? error.message : String(error)}`),
-      });
+    close: async () => {
+      await tokens?.close();
     },
-  });
+  };
 }
 
 function ownerOf(exchange: Exchange): Owner {

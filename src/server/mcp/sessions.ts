@@ -10,7 +10,7 @@ import type { Clock } from '../../base/clock.ts';
 import { randomId } from '../../base/ids.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Owner } from '../../protocol/host-api.ts';
-import { lazyModules } from '../lazy-modules.ts';
+import { loadMcpLibrary } from '../../tools/mcp/server.ts';
 
 interface Session {
   readonly transport: Transport;
@@ -105,7 +105,7 @@ export class McpSessions {
       );
       await answer.text();
     };
-    const { LATEST_PROTOCOL_VERSION: protocolVersion } = await lazyModules.mcp();
+    const { LATEST_PROTOCOL_VERSION: protocolVersion } = await loadMcpLibrary();
     const clientInfo = { name: 'reopened', version: '0' };
     const params = { protocolVersion, capabilities: {}, clientInfo };
     await post({ id: 0, method: 'initialize', params }, {});
@@ -114,7 +114,7 @@ export class McpSessions {
   }
 
   private async open(owner: Owner, id: string): Promise<Session> {
-    const { WebStandardStreamableHTTPServerTransport } = await lazyModules.mcp();
+    const { WebStandardStreamableHTTPServerTransport } = await loadMcpLibrary();
     const name = nameOf(owner, id);
     const server = await this.options.serve(owner, id);
     const transport = new WebStandardStreamableHTTPServerTransport({

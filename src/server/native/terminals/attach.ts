@@ -33,7 +33,7 @@ const MAX_WAITING_BYTES = 256 * 1024;
 export function attachRow(options: AttachOptions): SocketRow {
   return {
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    open: (socket, request) => void attach(socket, request, options),
+    load: async () => (socket, request) => void attach(socket, request, options),
   };
 }
 
