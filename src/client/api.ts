@@ -1,4 +1,4 @@
-// What the SDK asks of Holdfast, however far away it is: the host's operations in one owner's name, with events decoded.
+// The operations that the SDK uses, over HTTP or in-process: those of the host for one owner, with decoded events.
 
 import type { ProcessEvent } from '../protocol/event.ts';
 import type { Missed, Results } from '../protocol/host-api.ts';
@@ -21,7 +21,7 @@ export interface Api {
   list(filter: Params<'list'>): Promise<Results['list']>;
   get(id: string): Promise<Results['get']>;
   events(params: Params<'read'>, signal?: AbortSignal): Promise<EventPage>;
-  /** The output as it was printed, byte for byte. */
+  /** The raw bytes of the output. */
   range(params: Params<'range'>, signal?: AbortSignal): Promise<Results['range']>;
   text(params: Params<'text'>, signal?: AbortSignal): Promise<Results['text']>;
   search(params: Params<'search'>, signal?: AbortSignal): Promise<Results['search']>;
@@ -37,6 +37,6 @@ export interface Api {
   holdLease(params: Params<'holdLease'>, signal?: AbortSignal): Promise<Results['holdLease']>;
   health(): Promise<Results['health']>;
   readonly terminals: TerminalApi;
-  /** Lets go of connections; processes go on, unless the host lives in this program. */
+  /** Closes connections. Processes continue, unless the host is in this process. */
   close(): Promise<void>;
 }

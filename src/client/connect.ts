@@ -1,4 +1,4 @@
-// Finding Holdfast: the local server, started if none is there, or a remote one by its address.
+// Connects to the local server, which is started if necessary, or to a remote one by its URL.
 
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -13,64 +13,66 @@ import type { LeaseOptions } from './connection-lease.ts';
 import { httpApi } from './http-api.ts';
 import { startServerProcess } from './server-process.ts';
 
-export type ConnectTarget = LeaseOptions & Reached;
+export type ConnectTarget = LeaseOptions & Destination;
 
-type Reached =
+type Destination =
   | {
       /** The state directory of the local server; by default $HOLDFAST_HOME, else ~/.holdfast. */
       readonly home?: string;
-      /** Environment of this caller, and of a server that has to be started; by default this program's. */
+      /** The environment of this caller, and of a server that has to be started; by default this process's. */
       readonly env?: NodeJS.ProcessEnv;
       /**
-       * What processes inherit that say nothing of it. caller: environment and working directory of this program, as
-       * with `holdfast run`. host: those of the keeper, as over a network.
+       * What processes inherit by default. caller: environment and working directory of this process, as with `holdfast
+       * run`. host: those of the keeper.
        */
       readonly inherit?: 'caller' | 'host';
-      /** Fail instead of starting one. */
+      /** False: fail instead of starting a server. */
       readonly startIfMissing?: boolean;
-      /** Sees and starts only what belongs to this owner. */
+      /** Sees and starts only processes of this owner. */
       readonly owner?: string;
-      /** How long a server that went away is waited for; 30 seconds by default. */
+      /** How long to wait for a server that went away; 30 seconds by default. */
       readonly reconnectMs?: number;
     }
   | {
-      /** Of a server that may be anywhere, as "https://box.example/holdfast". */
+      /** The address of a server, such as "https://box.example/holdfast". */
       readonly url: string;
       readonly token: string;
-      /** In whose name, when the token is the admin's. */
+      /** The owner to act as, with the admin token. */
       readonly owner?: string;
       readonly reconnectMs?: number;
     };
 
-/** Connects to the local server, which is started if it is not there, or to a remote one. */
+/** Connects to the local server, which is started if it is not running, or to a remote one. */
 export async function connect(target: ConnectTarget = {}): Promise<Holdfast> {
   const holdfast =
     'url' in target
       ? new Holdfast(httpApi(target), undefined, target)
-      : new Holdfast(httpApi(local(target)), defaultsOf(target), target);
+      : new Holdfast(httpApi(localTarget(target)), callerDefaults(target), target);
   await holdfast.health();
   return holdfast;
 }
 
-/** Looked at with every start: a program may change its environment and its directory. */
-function defaultsOf({
+/** Evaluated at every start: a program may change its environment and working directory. */
+function callerDefaults({
   env,
   inherit = 'caller',
 }: Exclude<ConnectTarget, { url: string }>): StartDefaults | undefined {
   if (inherit === 'host') return undefined;
   return ({ pty, cwd = '' }) => ({
-    // A relative one is meant from here: the host would take it from its own.
+    // A relative path is relative to this process; the host would resolve it against its own directory.
     cwd: /^~(\/|$)/.test(cwd) ? cwd : resolve(cwd),
     environment: { inherit: 'none', set: inheritedEnvironment(env ?? process.env, pty) },
   });
 }
 
-function local(target: Exclude<ConnectTarget, { url: string }>): Parameters<typeof httpApi>[0] {
+function localTarget(
+  target: Exclude<ConnectTarget, { url: string }>,
+): Parameters<typeof httpApi>[0] {
   const named = target.home ?? (target.env ?? process.env)['HOLDFAST_HOME'];
   const home = resolve(named || join(homedir(), '.holdfast'));
   return {
     socketPath: socketIn(home, SERVER_SOCKET),
-    pid: () => notedPid(join(home, 'server.lock')),
+    pid: () => pidInLock(join(home, 'server.lock')),
     owner: target.owner,
     ...(target.reconnectMs !== undefined && { reconnectMs: target.reconnectMs }),
     revive: () => {
@@ -82,17 +84,20 @@ function local(target: Exclude<ConnectTarget, { url: string }>): Parameters<type
   };
 }
 
-/** Who has the server's lock says so in it. */
-function notedPid(lock: string): number | undefined {
+/** The server writes its pid into its lock file. */
+function pidInLock(lock: string): number | undefined {
   try {
     return (JSON.parse(readFileSync(lock, 'utf8')) as { pid: number }).pid;
   } catch {
-    // No server has said so yet.
+    // No server has written its pid yet.
     return undefined;
   }
 }
 
-/** As the one that died was started. One that lost the race to start is no failure: the other serves. */
+/**
+ * Starts a server with the options of the one that died. If another process wins the race to start one, that is no
+ * failure.
+ */
 async function startLocalServer(home: string, env: NodeJS.ProcessEnv | undefined): Promise<void> {
   const main = fileURLToPath(builtFile(import.meta.url, '../cli/main.js'));
   try {

@@ -1,4 +1,4 @@
-// The lease of one connection: opened by the first start that asks for it, renewed for as long as this program lives.
+// The lease of one connection: opened by the first leased start, renewed while this process lives.
 
 import { systemClock, type Clock } from '../base/clock.ts';
 import { randomId } from '../base/ids.ts';
@@ -8,13 +8,13 @@ import type { Api } from './api.ts';
 export interface LeaseOptions {
   /** Every start of this connection is under its lease, unless it says `lease: false`. */
   readonly lease?: boolean;
-  /** How long leased processes outlive this program at most; 15 seconds by default. */
+  /** How long leased processes outlive this process at most; 15 seconds by default. */
   readonly leaseMs?: number;
 }
 
 const DEFAULT_LEASE_MS = 15_000;
-/** A shorter one would run out whenever a machine is busy. */
-const LEAST_LEASE_MS = 1000;
+/** A shorter one would run out on a busy machine. */
+const MIN_LEASE_MS = 1000;
 const RENEWALS_PER_LEASE = 3;
 
 export class ConnectionLease {
@@ -23,7 +23,7 @@ export class ConnectionLease {
   private readonly clock: Clock;
   private readonly name = `sdk-${randomId()}`;
   private readonly closing = new AbortController();
-  /** The newest; a failed one is forgotten. */
+  /** The latest; a failed one is forgotten. */
   private renewal: Promise<unknown> | undefined;
   private opened = false;
   private cancelNext = (): void => undefined;
@@ -33,14 +33,14 @@ export class ConnectionLease {
     { leaseMs = DEFAULT_LEASE_MS }: LeaseOptions,
     clock = systemClock,
   ) {
-    if (!(leaseMs >= LEAST_LEASE_MS))
-      throw new HoldfastError('invalid_input', `"leaseMs" must be at least ${LEAST_LEASE_MS}.`);
+    if (!(leaseMs >= MIN_LEASE_MS))
+      throw new HoldfastError('invalid_input', `"leaseMs" must be at least ${MIN_LEASE_MS}.`);
     this.api = api;
     this.ttlMs = leaseMs;
     this.clock = clock;
   }
 
-  /** Starts under this lease. A start waits for a renewal that is under way. */
+  /** Starts a process under this lease. A start waits for a pending renewal. */
   async start<T>(start: (name: string) => Promise<T>): Promise<T> {
     if (this.closing.signal.aborted)
       throw new HoldfastError('lease_ended', 'The connection is closed, and its lease has ended.');
@@ -50,20 +50,20 @@ export class ConnectionLease {
     } catch (error) {
       const isEnded = error instanceof HoldfastError && error.code === 'lease_ended';
       if (!isEnded || this.closing.signal.aborted) throw error;
-      // This program, or its machine, stood still for longer than the lease. What it starts now is under a new one.
+      // This process or its machine was suspended for longer than the lease. A new lease is opened for this start.
       await this.renew();
       return start(this.name);
     }
   }
 
-  /** Ends it and what was started under it. A host that cannot be reached ends them when the lease runs out. */
+  /** Ends the lease and its processes. If the host cannot be reached, it ends them when the lease runs out. */
   async end(): Promise<void> {
     this.closing.abort();
     this.cancelNext();
     if (!this.opened) return;
     try {
-      const untilOver = AbortSignal.timeout(this.ttlMs);
-      await this.api.holdLease({ name: this.name, ttlMs: 0 }, untilOver);
+      const timeout = AbortSignal.timeout(this.ttlMs);
+      await this.api.holdLease({ name: this.name, ttlMs: 0 }, timeout);
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error;
     }
@@ -81,7 +81,7 @@ export class ConnectionLease {
     };
     renewal.then(renewLater, () => {
       renewLater();
-      // The next start asks again, and is told what is wrong.
+      // The next start retries and gets the error.
       if (this.renewal === renewal) this.renewal = undefined;
     });
     return renewal;

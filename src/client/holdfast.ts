@@ -1,4 +1,4 @@
-// The client: starts and finds processes, and hands out handles to them.
+// The client: starts and finds processes, and returns handles on them.
 
 import { randomId } from '../base/ids.ts';
 import { cutEnd } from '../base/bytes/utf8.ts';
@@ -15,15 +15,15 @@ import type { TerminalSpec } from './terminal-api.ts';
 import { TerminalHandle } from './terminal-handle.ts';
 import { ProcessHandle, resultOf, type ExitResult, type WaitOptions } from './process-handle.ts';
 
-/** Of a start in this program's name: whether it ends with this connection; by default as `connect` was told. */
-interface Leased {
+/** Whether the process ends with this connection; the default is the option of `connect`. */
+interface LeaseChoice {
   readonly lease?: boolean;
 }
 
-export type StartOptions = Omit<StartSpec, 'command' | 'argv' | 'lease'> & Leased;
-export type TerminalOptions = Omit<TerminalSpec, 'lease'> & Leased;
+export type StartOptions = Omit<StartSpec, 'command' | 'argv' | 'lease'> & LeaseChoice;
+export type TerminalOptions = Omit<TerminalSpec, 'lease'> & LeaseChoice;
 
-/** What a start inherits that does not say so itself, and the directory that it means by the one it names. */
+/** Environment and working directory of a start that names none, and how a relative directory is resolved. */
 export type StartDefaults = (start: {
   readonly pty: boolean;
   readonly cwd: string | undefined;
@@ -32,28 +32,28 @@ export type StartDefaults = (start: {
 export interface RunOptions extends StartOptions {
   /** Written to stdin, which is then closed. */
   readonly input?: string | Uint8Array;
-  /** Most of `stdout` and of `stderr` that is kept in the result; 10 MiB by default. */
+  /** The maximum size of `stdout` and of `stderr` in the result; 10 MiB by default. */
   readonly maxBytes?: number;
-  /** Gives up the wait; the process goes on. */
+  /** Cancels the wait; the process continues. */
   readonly signal?: AbortSignal;
 }
 
 export interface RunResult extends ExitResult {
-  /** All that it printed to stdout. With `streams: 'merged'` or `'pty'` also what it printed to stderr. */
+  /** All of stdout. With `streams: 'merged'` or `'pty'` it includes stderr. */
   readonly stdout: string;
   readonly stderr: string;
-  /** True when stdout or stderr is not whole: more than `maxBytes`, or no longer kept. */
+  /** True if stdout or stderr is incomplete: larger than `maxBytes`, or no longer stored. */
   readonly truncated: boolean;
-  /** Head and tail of both, within 32 KiB, as a model would be shown them. */
+  /** Head and tail of both, within 32 KiB, as a model sees them. */
   readonly output: HeadTailText;
   readonly handle: ProcessHandle;
 }
 
-/** What ends within this time is known by the answer to its start. */
+/** The answer to a start waits this long, so that a short command needs no second request. */
 const SHORT_RUN_MS = 1000;
 const RUN_OUTPUT_BYTES = 10 * 1024 * 1024;
 
-/** A connection to a host of processes: one of this machine, of another, or inside this program. */
+/** A connection to a host: on this machine, on another, or in this process. */
 export class Holdfast {
   /** The operations themselves, as the tools for models use them. */
   readonly api: Api;
@@ -73,62 +73,62 @@ export class Holdfast {
     command: string | readonly string[],
     options: StartOptions = {},
   ): Promise<ProcessHandle> {
-    return new ProcessHandle(this.api, await this.begin(command, options));
+    return new ProcessHandle(this.api, await this.startProcess(command, options));
   }
 
   /**
-   * Starts, waits for the exit, and answers with the outcome and the output. stdout and stderr are apart unless
-   * `streams` says otherwise; only `streams: 'merged'` keeps their order to each other. A non-zero exit is a value.
+   * Starts a command, waits for its exit, and returns outcome and output. stdout and stderr are separate by default;
+   * only `streams: 'merged'` keeps their relative order. A non-zero exit is a value, not an exception.
    */
   async run(command: string | readonly string[], options: RunOptions = {}): Promise<RunResult> {
     const { signal, input, maxBytes = RUN_OUTPUT_BYTES, ...rest } = options;
     const how = input === undefined ? { waitMs: SHORT_RUN_MS } : { stdin: 'pipe' as const };
     const start = { streams: 'separate' as const, ...how, ...rest };
-    const process = await this.begin(command, start, signal);
+    const process = await this.startProcess(command, start, signal);
     const handle = new ProcessHandle(this.api, process);
-    if (input !== undefined) await giveInput(handle, input);
+    if (input !== undefined) await writeInput(handle, input);
     const result = process.outcome
       ? resultOf(process)
       : await handle.waitForExit({ ...(signal && { signal }) });
-    const [output, printed] = await Promise.all([handle.output(), printedBy(handle, maxBytes)]);
+    const [output, printed] = await Promise.all([handle.output(), readOutput(handle, maxBytes)]);
     return { ...result, ...printed, output, handle };
   }
 
-  private async begin(
+  private async startProcess(
     command: string | readonly string[],
     { lease, ...options }: StartOptions,
     signal?: AbortSignal,
   ): Promise<ProcessInfo> {
     const what = typeof command === 'string' ? { command } : { argv: [...command] };
     const spec = { ...this.withDefaults(options, options.streams === 'pty'), ...what };
-    const { process } = await this.leased(lease, (under) =>
+    const { process } = await this.underLease(lease, (under) =>
       this.api.start({ ...spec, ...under }, signal),
     );
     return process;
   }
 
-  private leased<T>(
+  private underLease<T>(
     wanted: boolean | undefined,
     start: (under: { readonly lease?: string }) => Promise<T>,
   ): Promise<T> {
     return (wanted ?? this.isLeased) ? this.lease.start((lease) => start({ lease })) : start({});
   }
 
-  /** A handle on a process by its id. Rejects with `not_found` when there is none. */
+  /** A handle on a process by its id. Rejects with `not_found` if there is none. */
   async get(id: string): Promise<ProcessHandle> {
     return new ProcessHandle(this.api, await this.api.get(id));
   }
 
-  /** A terminal with a shell that marks its commands, or with a program of your choice. */
+  /** A terminal with a shell that reports the end of each command, or with a program of your choice. */
   async terminal({ lease, ...options }: TerminalOptions = {}): Promise<TerminalHandle> {
     const spec = this.withDefaults(options, true);
-    const { process } = await this.leased(lease, (under) =>
+    const { process } = await this.underLease(lease, (under) =>
       this.api.terminals.open({ ...spec, ...under }),
     );
     return new TerminalHandle(this.api, process);
   }
 
-  /** With a key a start whose answer was lost can be asked for again: it attaches instead of running twice. */
+  /** With a key, a start whose answer was lost can be repeated: it attaches instead of running twice. */
   private withDefaults<T extends Omit<StartOptions | TerminalSpec, 'lease'>>(
     options: T,
     pty: boolean,
@@ -145,7 +145,7 @@ export class Holdfast {
     return new TerminalHandle(this.api, await this.api.get(id));
   }
 
-  /** Processes, running ones first, then the newest. */
+  /** Running processes first, then the newest. */
   async list(filter: Params<'list'> = {}): Promise<readonly ProcessInfo[]> {
     const { limit, skip, before, ...rest } = filter;
     if (limit === undefined && skip === undefined && before === undefined)
@@ -153,7 +153,7 @@ export class Holdfast {
     return (await this.api.list(filter)).processes;
   }
 
-  /** Waits for all of several processes to end; undefined when the time was over first. */
+  /** Waits until all of several processes have exited; undefined on timeout. */
   async waitForAll(
     handles: readonly ProcessHandle[],
     { timeoutMs, signal }: WaitOptions = {},
@@ -167,7 +167,7 @@ export class Holdfast {
     );
   }
 
-  /** Waits for the first of several processes to end; undefined when the time was over first. */
+  /** Waits until the first of several processes has exited; undefined on timeout. */
   async waitForAny(
     handles: readonly ProcessHandle[],
     options: WaitOptions = {},
@@ -181,7 +181,7 @@ export class Holdfast {
     return met[0] && resultOf(met[0].process);
   }
 
-  /** Finished processes, each until it is acknowledged: which happens when the next one is asked for. */
+  /** Completions. Each is acknowledged when the next one is requested. */
   async *events(
     options: { subscriber?: string; signal?: AbortSignal } = {},
   ): AsyncGenerator<Completion> {
@@ -196,14 +196,13 @@ export class Holdfast {
     }
   }
 
-  /** How the host is. */
   health(): ReturnType<Api['health']> {
     return this.api.health();
   }
 
   /**
-   * Ends what was started under this connection's lease, and lets go of connections. Other processes go on, unless the
-   * host lives in this program (`embed`).
+   * Ends the processes under this connection's lease and closes connections. Other processes continue, unless the host
+   * is in this process (`embed`).
    */
   async close(): Promise<void> {
     await this.lease.end();
@@ -215,8 +214,8 @@ export class Holdfast {
   }
 }
 
-/** A process that ends, or closes its stdin, without having read everything is no failure of the call. */
-async function giveInput(handle: ProcessHandle, input: string | Uint8Array): Promise<void> {
+/** It is no error if a process exits or closes its stdin before it has read everything. */
+async function writeInput(handle: ProcessHandle, input: string | Uint8Array): Promise<void> {
   try {
     await handle.stdin.end(input);
   } catch (error) {
@@ -225,20 +224,20 @@ async function giveInput(handle: ProcessHandle, input: string | Uint8Array): Pro
   }
 }
 
-async function printedBy(
+async function readOutput(
   handle: ProcessHandle,
   maxBytes: number,
 ): Promise<Pick<RunResult, 'stdout' | 'stderr' | 'truncated'>> {
   const kept = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
-  const left = { stdout: maxBytes, stderr: maxBytes };
+  const remaining = { stdout: maxBytes, stderr: maxBytes };
   let truncated = false;
   for await (const { stream, bytes, missedBytes } of handle.logs()) {
     const to = stream === 'stderr' ? 'stderr' : 'stdout';
-    const fits = bytes.subarray(0, Math.max(0, left[to]));
+    const fits = bytes.subarray(0, Math.max(0, remaining[to]));
     kept[to].push(fits);
-    left[to] -= fits.length;
+    remaining[to] -= fits.length;
     truncated ||= missedBytes > 0 || fits.length < bytes.length;
-    if (left.stdout <= 0 && left.stderr <= 0) break;
+    if (remaining.stdout <= 0 && remaining.stderr <= 0) break;
   }
   const text = (parts: readonly Buffer[]): string => {
     const bytes = Buffer.concat(parts);

@@ -1,4 +1,4 @@
-// The SDK's way over HTTP: each call of the API as a request.
+// The SDK's operations over HTTP.
 
 import { randomId } from '../base/ids.ts';
 import type { ProcessEvent } from '../protocol/event.ts';
@@ -71,7 +71,7 @@ function httpTerminals(wire: HttpWire): TerminalApi {
         body,
         ...(body.key === undefined && { once: true }),
       }),
-    // Under a name of the caller's the same question is the same run.
+    // With a name from the caller, a repeated request is the same run.
     run: ({ id, ...body }, signal) =>
       wire.ask({
         method: 'POST',

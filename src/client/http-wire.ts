@@ -1,5 +1,5 @@
-// One server on a unix socket or a URL, asked over HTTP. A connection that breaks is made again and the question
-// asked again, as long as asking twice does no harm: whoever waits notices nothing but time.
+// HTTP requests to one server, on a unix socket or a URL. After a broken connection a request is retried, if repeating
+// it is safe, so that a waiting caller notices nothing but time.
 
 import {
   Agent,
@@ -26,40 +26,39 @@ export interface HttpTarget {
   readonly url?: string;
   readonly socketPath?: string;
   readonly token?: string | undefined;
-  /** In whose name, when the token may act for anyone. */
+  /** The owner to act as, if the token allows any. */
   readonly owner?: string | undefined;
-  /** How long a server that went away is waited for. */
+  /** How long to wait for a server that went away. */
   readonly reconnectMs?: number;
-  /** The process of a server on this machine, where it is known. */
+  /** The pid of a local server, if known. */
   readonly pid?: () => number | undefined;
-  /** Called when nobody listens, before the next try: starts the local server. */
+  /** Called before a retry if nobody listens: starts the local server. */
   readonly revive?: () => Promise<void>;
 }
 
-interface Ask {
+interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
   readonly signal?: CancelSignal | undefined;
-  /** Asking twice would not be the same as asking once. */
+  /** Repeating the request is not safe. */
   readonly once?: true;
-  /** The answer is no JSON. */
 }
 
 const DEFAULT_RECONNECT_MS = 30_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
-/** Each ping is a request: a server that is quiet is asked later than a keeper would be. */
+/** A ping is a request, so a quiet server is pinged later than a keeper. */
 const PING_AFTER_TICKS = 4;
 
-/** A request that has no answer yet. */
+/** A request without an answer so far. */
 interface Unanswered {
   readonly request: ClientRequest;
-  /** The server may have left its answer to the keeper, which then gives it even if the server stands still. */
+  /** The keeper may answer this request, even if the server is stopped. */
   readonly handedOver: boolean;
-  /** The server has been heard since. */
-  seen: boolean;
+  /** The server has answered a ping since. */
+  answeredPing: boolean;
 }
 
 export class HttpWire {
@@ -76,11 +75,11 @@ export class HttpWire {
       ping: () => this.ping(),
       pingAfterTicks: PING_AFTER_TICKS,
       pid: () => this.target.pid?.(),
-      silent: () => this.silent(),
+      silent: () => this.failSilent(),
     });
   }
 
-  /** The time limit is the caller's, whatever happens to the connection meanwhile. */
+  /** The timeout is the caller's, whatever happens to the connection meanwhile. */
   async wait(
     params: Parameters<Api['wait']>[0],
     signal: AbortSignal | undefined,
@@ -90,16 +89,16 @@ export class HttpWire {
       until === undefined
         ? params
         : { ...params, timeoutMs: Math.max(0, Math.round(until - performance.now())) };
-    const ask: Ask = { method: 'POST', path: '/v1/wait', signal };
-    return this.again(() => this.json<Results['wait']>({ ...ask, body: body() }), ask);
+    const ask: HttpRequest = { method: 'POST', path: '/v1/wait', signal };
+    return this.retry(() => this.json<Results['wait']>({ ...ask, body: body() }), ask);
   }
 
-  ask<T>(ask: Ask): Promise<T> {
-    return this.again(() => this.json<T>(ask), ask);
+  ask<T>(ask: HttpRequest): Promise<T> {
+    return this.retry(() => this.json<T>(ask), ask);
   }
 
-  async range(ask: Ask): Promise<Results['range']> {
-    const { bytes, headers } = await this.again(async () => this.once(ask), ask);
+  async range(ask: HttpRequest): Promise<Results['range']> {
+    const { bytes, headers } = await this.retry(async () => this.sendOnce(ask), ask);
     const number = (name: string): number => Number(headers[`holdfast-${name}`]);
     return {
       offset: number('offset'),
@@ -110,11 +109,11 @@ export class HttpWire {
     };
   }
 
-  download(ask: Ask): Promise<{ bytes: Buffer; headers: IncomingHttpHeaders }> {
-    return this.again(() => this.once(ask), ask);
+  download(ask: HttpRequest): Promise<{ bytes: Buffer; headers: IncomingHttpHeaders }> {
+    return this.retry(() => this.sendOnce(ask), ask);
   }
 
-  async bytes(ask: Ask): Promise<Buffer> {
+  async bytes(ask: HttpRequest): Promise<Buffer> {
     return (await this.download(ask)).bytes;
   }
 
@@ -123,15 +122,15 @@ export class HttpWire {
     this.agent.destroy();
   }
 
-  /** Any answer will do, a refusal too. It shows that the server has taken all that was asked before. */
+  /** Any answer will do, even an error. It shows that the server has read all earlier requests. */
   private ping(): void {
     const before = [...this.unanswered];
     const request = this.request({ method: 'GET', path: '/readyz' }, (response) => {
       response.resume();
       this.watch.heard();
-      for (const each of before) each.seen = true;
+      for (const each of before) each.answeredPing = true;
     });
-    // Whoever waits for the server learns the same.
+    // The pending requests get the same error.
     request.on('error', () => undefined);
     request.end();
   }
@@ -140,32 +139,33 @@ export class HttpWire {
     const reason = error instanceof Error ? error.message : String(error);
     const problem = `The server cannot be reached: ${reason}`;
     const { url } = this.target;
-    // What runs there is not ours to look into.
+    // A remote server cannot be inspected from here.
     const remedy = `See that "holdfast serve" runs at ${url ?? ''}, and that nothing is in between.`;
     return new HoldfastError('keeper_unreachable', problem, url === undefined ? {} : { remedy });
   }
 
-  private silent(): void {
+  private failSilent(): void {
     const pid = this.target.pid?.();
     const why = whyStill(pid);
     const who = pid === undefined ? 'The server' : `The server (pid ${pid})`;
     const problem = `${who} does not answer${why === undefined ? '' : `: ${why}`}.`;
-    for (const { request, handedOver, seen } of this.unanswered)
-      if (!handedOver || !seen) request.destroy(new HoldfastError('not_answering', problem));
+    for (const { request, handedOver, answeredPing } of this.unanswered)
+      if (!handedOver || !answeredPing)
+        request.destroy(new HoldfastError('not_answering', problem));
   }
 
-  private async again<T>(question: () => Promise<T>, ask: Ask): Promise<T> {
+  private async retry<T>(attempt: () => Promise<T>, ask: HttpRequest): Promise<T> {
     const giveUpAt = performance.now() + (this.target.reconnectMs ?? DEFAULT_RECONNECT_MS);
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
       try {
-        return await question();
+        return await attempt();
       } catch (error) {
         if (error instanceof HoldfastError) throw error;
         const errno = errnoOf(error) ?? '';
-        const never = errno === 'ECONNREFUSED' || errno === 'ENOENT';
+        const refused = errno === 'ECONNREFUSED' || errno === 'ENOENT';
         if (ask.signal?.aborted) throw abortedError();
-        if ((ask.once && !never) || performance.now() > giveUpAt) throw this.unreachable(error);
-        if (never) await this.target.revive?.();
+        if ((ask.once && !refused) || performance.now() > giveUpAt) throw this.unreachable(error);
+        if (refused) await this.target.revive?.();
         await pause(wait, undefined, { signal: ask.signal && realSignal(ask.signal) }).catch(
           () => undefined,
         );
@@ -173,12 +173,14 @@ export class HttpWire {
     }
   }
 
-  private async json<T>(ask: Ask): Promise<T> {
-    const { bytes } = await this.once(ask);
+  private async json<T>(ask: HttpRequest): Promise<T> {
+    const { bytes } = await this.sendOnce(ask);
     return parse(bytes, 200) as T;
   }
 
-  private async once(ask: Ask): Promise<{ bytes: Buffer; headers: IncomingHttpHeaders }> {
+  private async sendOnce(
+    ask: HttpRequest,
+  ): Promise<{ bytes: Buffer; headers: IncomingHttpHeaders }> {
     const response = await this.send(ask);
     const chunks: Buffer[] = [];
     for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -191,11 +193,11 @@ export class HttpWire {
     throw fromErrorShape((parse(bytes, status) as { error: ErrorShape }).error);
   }
 
-  private send(ask: Ask): Promise<IncomingMessage> {
+  private send(ask: HttpRequest): Promise<IncomingMessage> {
     const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));
     return new Promise((resolve, reject) => {
       const request = this.request(ask, resolve, body);
-      const entry = { request, handedOver: ask.path === '/v1/wait', seen: false };
+      const entry = { request, handedOver: ask.path === '/v1/wait', answeredPing: false };
       this.unanswered.add(entry);
       this.watch.expect();
       request.once('response', () => this.watch.heard());
@@ -206,7 +208,7 @@ export class HttpWire {
   }
 
   private request(
-    ask: Ask,
+    ask: HttpRequest,
     answered: (response: IncomingMessage) => void,
     body?: Buffer,
   ): ClientRequest {
@@ -238,7 +240,7 @@ function parse(bytes: Buffer, status: number): unknown {
     if (status === 200 || (typeof value === 'object' && value !== null && 'error' in value))
       return value;
   } catch {
-    // Falls through: whatever answered is not Holdfast.
+    // Falls through: the answer does not come from Holdfast.
   }
   throw new HoldfastError(
     'keeper_unreachable',
@@ -246,7 +248,7 @@ function parse(bytes: Buffer, status: number): unknown {
   );
 }
 
-function queryText(query: Ask['query'] = {}): string {
+function queryText(query: HttpRequest['query'] = {}): string {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) given.set(name, String(value));

@@ -1,5 +1,5 @@
-// A handle: one process as a caller of the SDK holds it. Reading never consumes, waiting never ends anything, and a
-// non-zero exit is a value, not an exception.
+// A handle on one process. Reading consumes nothing, waiting ends nothing, and a non-zero exit is a value, not an
+// exception.
 
 import { Readable } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
@@ -14,15 +14,15 @@ import { Utf8Stream } from '../base/bytes/utf8.ts';
 import type { Api } from './api.ts';
 
 export interface WaitOptions {
-  /** How long to wait at most; without it, as long as it takes. */
+  /** By default without a limit. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
 export interface LogOptions {
-  /** Begin after this event; 0 is the beginning, which is the default. */
+  /** Begin after this event; 0, the default, is the beginning. */
   readonly since?: number;
-  /** Go on until the process closes. */
+  /** Continue until the process closes. */
   readonly follow?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -32,13 +32,13 @@ export interface LogChunk {
   readonly stream: Stream;
   readonly bytes: Buffer;
   readonly text: string;
-  /** Output bytes that stood before this chunk and are gone. */
+  /** Output bytes before this chunk that are no longer stored. */
   readonly missedBytes: number;
 }
 
 export interface ExitResult {
   readonly outcome: Outcome;
-  /** Present only for an ordinary exit. */
+  /** Only for an ordinary exit. */
   readonly exitCode?: number;
   readonly signal?: string;
   readonly timedOut: boolean;
@@ -47,18 +47,18 @@ export interface ExitResult {
 }
 
 export interface StreamOptions {
-  /** Only this stream; without it all output in its order. */
+  /** Only this stream; by default all output in order. */
   readonly stream?: Stream;
   /** Begin after this event. */
   readonly since?: number;
   readonly signal?: AbortSignal;
 }
 
-/** One process. Nothing is held by it: it can be made again from the id, in another program too. */
+/** One process. The handle holds nothing: it can be made again from the id, in another program too. */
 export class ProcessHandle {
   readonly id: string;
   readonly pid: number;
-  /** Of a process started with `stdin: 'pipe'`. A write resolves when the process, or its pipe, has taken it. */
+  /** Requires `stdin: 'pipe'`. A write resolves when the process, or its pipe, has taken it. */
   readonly stdin: {
     write(data: string | Uint8Array): Promise<void>;
     end(data?: string | Uint8Array): Promise<void>;
@@ -75,22 +75,22 @@ export class ProcessHandle {
     };
   }
 
-  /** How it stands now. */
+  /** The present state. */
   status(): Promise<ProcessInfo> {
     return this.api.get(this.id);
   }
 
-  /** Head and tail of the output as text, as a model would be shown it; with how the process stood then. */
+  /** Head and tail of the output as text, as a model sees it, with the state of the process at that time. */
   output(options: { maxBytes?: number } = {}): Promise<HeadTailText & { process: ProcessInfo }> {
     return this.api.text({ id: this.id, ...options });
   }
 
-  /** The output until the process closes, as a Web stream. */
+  /** The output until the process closes, as a web stream. */
   stream(options: StreamOptions = {}): ReadableStream<Uint8Array> {
     return ReadableStream.from(this.chunks(options));
   }
 
-  /** The same as a stream of Node. */
+  /** The same as a Node stream. */
   readable(options: StreamOptions = {}): Readable {
     return Readable.from(this.chunks(options), { objectMode: false });
   }
@@ -101,7 +101,7 @@ export class ProcessHandle {
         yield event.data;
   }
 
-  /** Every event of the journal, from the beginning or after a number. */
+  /** Every event of the journal, from the beginning or after a sequence number. */
   async *events({ since = 0, follow = false, signal }: LogOptions = {}): AsyncGenerator<
     ProcessEvent & { missedBytes: number }
   > {
@@ -120,7 +120,7 @@ export class ProcessHandle {
     }
   }
 
-  /** The output, chunk by chunk; text never splits a character of its stream. */
+  /** The output, chunk by chunk; text never splits a character. */
   async *logs(options: LogOptions = {}): AsyncGenerator<LogChunk> {
     const decoders = new Map<Stream, Utf8Stream>();
     for await (const event of this.events(options)) {
@@ -132,13 +132,13 @@ export class ProcessHandle {
     }
   }
 
-  /** How it ended. With `timeoutMs`, undefined when it is still running then. */
+  /** The outcome; undefined if the process still runs after `timeoutMs`. */
   async wait(options: WaitOptions = {}): Promise<ExitResult | undefined> {
     const met = await this.first([{ kind: 'exit' }], options);
     return met && resultOf(met.process);
   }
 
-  /** How it ended, however long that takes. */
+  /** The outcome, however long that takes. */
   async waitForExit(options: Omit<WaitOptions, 'timeoutMs'> = {}): Promise<ExitResult> {
     const result = await this.wait(options);
     if (!result)
@@ -146,7 +146,7 @@ export class ProcessHandle {
     return result;
   }
 
-  /** The first line with this text or pattern; undefined when it can no longer come or the time is over. */
+  /** The first line with this text or pattern; undefined if it can no longer come, or on timeout. */
   async waitForLog(
     what: string | RegExp,
     options: WaitOptions = {},
@@ -159,18 +159,18 @@ export class ProcessHandle {
     return met?.met === true ? { line: met.line ?? '', match: met.match ?? '' } : undefined;
   }
 
-  /** The port it listens on: this one, or any; undefined when that can no longer come or the time is over. */
+  /** The port it listens on: this one, or any; undefined if that can no longer come, or on timeout. */
   async waitForPort(port?: number, options: WaitOptions = {}): Promise<number | undefined> {
     const met = await this.first([{ kind: 'port', ...(port !== undefined && { port }) }], options);
     return met?.met === true ? met.port : undefined;
   }
 
-  /** True when it printed nothing for so long; false when it ended or the time was over first. */
+  /** True if it printed nothing for this long; false if it exited or on timeout. */
   async waitForIdle(forMs: number, options: WaitOptions = {}): Promise<boolean> {
     return (await this.first([{ kind: 'silence', forMs }], options))?.met === true;
   }
 
-  /** The first of several conditions. */
+  /** The first condition that is met. */
   async first(
     conditions: Condition[],
     { timeoutMs, signal }: WaitOptions = {},
@@ -183,7 +183,7 @@ export class ProcessHandle {
     return met[0];
   }
 
-  /** Lines in all that is kept of the output. */
+  /** Matching lines in all stored output. */
   search(
     pattern: string | RegExp,
     options: { context?: number; limit?: number } = {},
@@ -200,22 +200,22 @@ export class ProcessHandle {
     return (await this.api.ports(this.id)).ports;
   }
 
-  /** Sends a signal to the process and its descendants. Rejects with `not_running` when nothing is left of it. */
+  /** Sends a signal to the process and its descendants. Rejects with `not_running` if none is alive. */
   signal(name: NodeJS.Signals, options: { by?: string } = {}): Promise<SignalResult> {
     return this.api.signal({ id: this.id, signal: name, ...options });
   }
 
-  /** TERM, a grace, then KILL; the answer says what survived. Of a process that has ended, nothing is left to do. */
+  /** SIGTERM, a grace period, then SIGKILL; the result lists survivors. Does nothing if all have exited. */
   terminate(options: { graceMs?: number; by?: string } = {}): Promise<SignalResult> {
     return this.end({ signal: 'terminate', ...options });
   }
 
-  /** KILL at once, for the process and all it started. */
+  /** SIGKILL at once, for the process and its descendants. */
   kill(options: { by?: string } = {}): Promise<SignalResult> {
     return this.end({ signal: 'kill', ...options });
   }
 
-  /** Ends it when the block ends in which it was declared by `await using`. */
+  /** Terminates it at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.terminate();
   }
@@ -225,7 +225,7 @@ export class ProcessHandle {
       return await this.api.signal({ id: this.id, ...how });
     } catch (error) {
       if (!(error instanceof HoldfastError) || error.code !== 'not_running') throw error;
-      return NOTHING_LEFT;
+      return NOTHING_ALIVE;
     }
   }
 
@@ -234,7 +234,7 @@ export class ProcessHandle {
     await this.api.resize({ id: this.id, size });
   }
 
-  /** Forgets it and its output; with `force` it is ended first. */
+  /** Deletes it and its output; with `force` it is ended first. */
   async remove(options: { force?: boolean } = {}): Promise<void> {
     await this.api.remove({ id: this.id, ...options });
   }
@@ -250,14 +250,14 @@ export class ProcessHandle {
   }
 }
 
-const NOTHING_LEFT: SignalResult = {
+const NOTHING_ALIVE: SignalResult = {
   signalled: [],
   escapees: [],
   survivors: [],
   escalated: false,
 };
 const WRITE_BYTES = 512 * 1024;
-/** One long poll; its end is not noticed by whoever follows. */
+/** The timeout of one long poll. */
 const PAGE_WAIT_MS = 25_000;
 
 export function resultOf(process: ProcessInfo): ExitResult {

@@ -1,4 +1,4 @@
-// A server in a process of its own, which outlives whoever started it.
+// Starts a server in a process of its own, which outlives its starter.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,9 +10,9 @@ export interface StartedServer {
   readonly pid: number;
 }
 
-/** Answers when it serves; a server that cannot start says why, and that is thrown. */
+/** Resolves when it serves; throws the error of a server that cannot start. */
 export async function startServerProcess(
-  /** The program and what stands behind `serve`. */
+  /** The program and the arguments after `serve`. */
   [main, ...args]: readonly [string, ...string[]],
   {
     env,
@@ -26,7 +26,7 @@ export async function startServerProcess(
   });
   const { stdout } = server;
   if (!stdout) throw new Error('a child without the pipe that was asked for');
-  // Closed, not exited: what it said last may still be in the pipe.
+  // 'close', not 'exit': its last message may still be in the pipe.
   const [first] = (await Promise.race([once(stdout, 'data'), once(server, 'close')])) as [unknown];
   stdout.destroy();
   server.unref();

@@ -1,10 +1,11 @@
-// What the SDK asks about terminals.
+// The operations on terminals that the SDK uses.
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { ScreenCondition } from '../protocol/screen-condition.ts';
 import type { Results } from '../protocol/host-api.ts';
 import type { Params, StartSpec } from '../protocol/operations.ts';
 import type { RunResult } from '../protocol/run.ts';
+import type { TextSnapshot } from '../protocol/text-snapshot.ts';
 
 export type TerminalSpec = Pick<
   StartSpec,
@@ -25,10 +26,10 @@ export type TerminalSpec = Pick<
   | 'marks'
 >;
 
-/** A run, with its own output when the shell told where that was. */
+/** A run, with its output if the shell reported where that is. */
 export type TerminalRun = RunResult & {
   readonly output?: string;
-  /** The output is its end only: so many bytes stand before it. All of it can be read from the process. */
+  /** The output is only the end. The process has all of it. */
   readonly truncated?: { readonly omittedBytes: number; readonly totalBytes: number };
 };
 
@@ -40,17 +41,7 @@ interface TerminalInput {
   readonly writeId?: string;
 }
 
-export interface ScreenText {
-  readonly format: 'text';
-  readonly sessionId: string;
-  readonly capturedAtSeq: number;
-  readonly cols: number;
-  readonly rows: number;
-  readonly cursorRow: number;
-  readonly cursorCol: number;
-  readonly text: string;
-  readonly screenHash: string;
-}
+export type ScreenText = TextSnapshot;
 
 export interface ScreenWaitSpec extends ScreenCondition {
   readonly afterSeq?: number;
@@ -61,6 +52,7 @@ export interface ScreenWaited {
   readonly matched: boolean;
   readonly timedOut: boolean;
   readonly matchedText?: string;
+  /** The program of the terminal exited first; its last screen was checked. */
   readonly ended?: true;
   readonly snapshot: ScreenText;
   readonly nearest?: { readonly row: number; readonly line: string; readonly found: string };
@@ -81,7 +73,7 @@ export interface ScreenshotQuery {
 
 interface Screenshot {
   readonly bytes: Buffer;
-  /** How many different characters are empty boxes in it: no font has them. */
+  /** How many different characters are empty boxes, because no font has them. */
   readonly missing: number;
 }
 
@@ -94,7 +86,7 @@ export interface TerminalApi {
   mark(params: Params<'mark'>): Promise<Results['mark']>;
   waitForScreen(id: string, wait: ScreenWaitSpec, signal?: CancelSignal): Promise<ScreenWaited>;
   snapshot(id: string, query: SnapshotQuery, signal?: CancelSignal): Promise<ScreenText>;
-  /** Ends it and everything in it, and forgets it. */
+  /** Ends everything in the terminal and deletes it. */
   close(id: string): Promise<Results['remove']>;
   screenshot(id: string, query: ScreenshotQuery, signal?: CancelSignal): Promise<Screenshot>;
   recording(

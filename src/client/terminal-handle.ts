@@ -1,4 +1,4 @@
-// A handle on a terminal: a process that is typed into, run commands in and looked at.
+// A handle on a terminal: a process with a screen, which takes keys and runs commands.
 
 import { randomId } from '../base/ids.ts';
 import { ProcessHandle } from './process-handle.ts';
@@ -12,26 +12,26 @@ import type {
 } from './terminal-api.ts';
 
 export interface RunOptions {
-  /** How long to wait; the command goes on afterwards. */
+  /** How long to wait; the command continues afterwards. */
   readonly timeoutMs?: number;
-  /** auto: by the marks of the shell. sentinel: by a line typed behind the command. none: only typed. */
+  /** auto: the shell reports the end. sentinel: a line typed after the command does. none: only type. */
   readonly completion?: 'auto' | 'sentinel' | 'none';
   readonly signal?: AbortSignal;
 }
 
 /** One terminal: a process with a screen. */
 export class TerminalHandle extends ProcessHandle {
-  /** Types a command and waits for its end. It is typed once, whatever happens to the connection meanwhile. */
+  /** Types a command and waits for it to exit. It is typed once, whatever happens to the connection. */
   run(command: string, { signal, ...options }: RunOptions = {}): Promise<TerminalRun> {
     return this.api.terminals.run({ id: this.id, command, run: randomId(), ...options }, signal);
   }
 
-  /** Types a text as it is; answers with the number of its event. */
+  /** Types a text as it is; returns the sequence number of its event. */
   async type(text: string): Promise<number> {
     return (await this.api.terminals.input(this.id, { text, writeId: randomId() })).seq;
   }
 
-  /** In brackets when the program asked for them. */
+  /** Bracketed if the program asked for it. */
   async paste(text: string): Promise<number> {
     return (await this.api.terminals.input(this.id, { paste: text, writeId: randomId() })).seq;
   }
@@ -41,12 +41,12 @@ export class TerminalHandle extends ProcessHandle {
     return (await this.api.terminals.input(this.id, { keys, writeId: randomId() })).seq;
   }
 
-  /** Notes a label in the journal, to find a moment by. */
+  /** Adds a label to the journal. */
   async mark(label: string): Promise<number> {
     return (await this.api.terminals.mark({ id: this.id, label })).seq;
   }
 
-  /** Until the screen is as wanted; on a time-out the answer carries it as it was. */
+  /** Waits until the screen matches; on timeout the result has the last screen. */
   waitForScreen(
     wait: ScreenWaitSpec,
     options: { signal?: AbortSignal } = {},
@@ -64,12 +64,12 @@ export class TerminalHandle extends ProcessHandle {
     return (await this.api.terminals.screenshot(this.id, query)).bytes;
   }
 
-  /** asciicast unless told; also asciicast-v3, events, gif, apng, webm, mp4. */
+  /** asciicast by default; also asciicast-v3, events, gif, apng, webm, mp4. */
   recording(query: { readonly format?: string; readonly speed?: number } = {}): Promise<Buffer> {
     return this.api.terminals.recording(this.id, query);
   }
 
-  /** Ends the terminal with everything in it, and forgets it. */
+  /** Ends everything in the terminal and deletes it. */
   async close(): Promise<void> {
     await this.api.terminals.close(this.id);
   }

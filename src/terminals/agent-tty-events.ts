@@ -1,21 +1,21 @@
-// A journal as agent-tty's event log: its names and fields, numbered from 0 without a hole.
+// A journal as agent-tty's event log: its names and fields, numbered from 0 without holes.
 
 import { constants } from 'node:os';
 import { Utf8Stream } from '../base/bytes/utf8.ts';
 import type { ProcessEvent } from '../protocol/event.ts';
 import type { EventSource } from '../screen/emulator/replica.ts';
 
-interface PeerEvent {
+interface AgentTtyEvent {
   readonly type: string;
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-/** What was typed where nothing is echoed. */
+/** Stands for input that the terminal did not echo. */
 const REDACTED = '[redacted]';
 
-/** Lines of JSON, each with its line end. */
+/** Lines of JSON, each with a line feed. */
 export async function* agentTtyEvents(source: EventSource): AsyncGenerator<string> {
-  const writer = new PeerLog();
+  const writer = new EventTranslator();
   for await (const page of source.read(0)) {
     let lines = '';
     for (const event of page) lines += writer.line(event);
@@ -23,22 +23,22 @@ export async function* agentTtyEvents(source: EventSource): AsyncGenerator<strin
   }
 }
 
-class PeerLog {
+class EventTranslator {
   private next = 0;
   private readonly text = new Utf8Stream();
-  /** Our number of a run's start to theirs. */
+  /** The sequence numbers of a run's start: ours to agent-tty's. */
   private readonly runs = new Map<number, number>();
 
   line(event: ProcessEvent): string {
-    const told = this.translate(event);
-    if (!told) return '';
+    const translated = this.translate(event);
+    if (!translated) return '';
     const seq = this.next;
     this.next += 1;
-    if (told.type === 'input_run') this.runs.set(event.seq, seq);
-    return `${JSON.stringify({ seq, ts: new Date(event.wallMs).toISOString(), ...told })}\n`;
+    if (translated.type === 'input_run') this.runs.set(event.seq, seq);
+    return `${JSON.stringify({ seq, ts: new Date(event.wallMs).toISOString(), ...translated })}\n`;
   }
 
-  private translate(event: ProcessEvent): PeerEvent | undefined {
+  private translate(event: ProcessEvent): AgentTtyEvent | undefined {
     switch (event.kind) {
       case 'output':
         return { type: 'output', payload: { data: this.text.push(event.data) } };
@@ -59,7 +59,7 @@ class PeerLog {
     }
   }
 
-  private note(body: Readonly<Record<string, unknown>>): PeerEvent | undefined {
+  private note(body: Readonly<Record<string, unknown>>): AgentTtyEvent | undefined {
     const { note, run, command = REDACTED, noWait = false, startSeq, label } = body;
     if (note === 'mark') return { type: 'marker', payload: { label } };
     if (note === 'run')
@@ -76,7 +76,9 @@ class PeerLog {
   }
 }
 
-function inputOf(body: Extract<ProcessEvent, { kind: 'input' }>['body']): PeerEvent | undefined {
+function inputOf(
+  body: Extract<ProcessEvent, { kind: 'input' }>['body'],
+): AgentTtyEvent | undefined {
   if (body.eof) return undefined;
   if (body.as === 'keys') return { type: 'input_keys', payload: { keys: body.keys ?? [REDACTED] } };
   const data =
@@ -86,7 +88,7 @@ function inputOf(body: Extract<ProcessEvent, { kind: 'input' }>['body']): PeerEv
 
 function exitOf(
   outcome: Extract<ProcessEvent, { kind: 'exited' }>['body']['outcome'],
-): PeerEvent['payload'] {
+): AgentTtyEvent['payload'] {
   const code = 'code' in outcome ? (outcome.code ?? null) : null;
   const name = 'signal' in outcome ? outcome.signal : undefined;
   const number = constants.signals[name as NodeJS.Signals] as number | undefined;

@@ -1,5 +1,5 @@
-// A batch: steps for one terminal, checked whole before the first is done. Each wait counts only what the screen shows
-// behind the input before it.
+// A batch: steps for one terminal, all checked before the first one runs. Each wait considers only the screen after the
+// input before it.
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import { HoldfastError, toErrorShape, type ErrorShape } from '../protocol/errors.ts';
@@ -63,7 +63,7 @@ const WAIT_FIELDS = new Set([
   'gone',
 ]);
 
-/** The steps, or `invalid_input` with the index of the first that is wrong. */
+/** The steps, or `invalid_input` with the index of the first wrong one. */
 export function parseBatch(plan: unknown): BatchStep[] {
   if (!Array.isArray(plan) || plan.length === 0)
     throw new HoldfastError('invalid_input', 'A batch is a JSON array of at least one step.');
@@ -80,20 +80,20 @@ export function parseBatch(plan: unknown): BatchStep[] {
 
 function parseStep(step: unknown): BatchStep {
   if (typeof step !== 'object' || step === null || Array.isArray(step))
-    throw wrong('is not an object.');
+    throw invalidStep('is not an object.');
   const given = step as Record<string, unknown>;
   const verbs = VERBS.filter((verb) => Object.hasOwn(given, verb));
   const [verb] = verbs;
   if (verb === undefined || verbs.length > 1)
-    throw wrong(`must have exactly one of ${VERBS.join(', ')}.`);
+    throw invalidStep(`must have exactly one of ${VERBS.join(', ')}.`);
   const others = verb === 'run' ? ['noWait', 'timeout'] : [];
   const unknown = Object.keys(given).find((name) => name !== verb && !others.includes(name));
-  if (unknown !== undefined) throw wrong(`"${unknown.slice(0, 40)}" is not known here.`);
+  if (unknown !== undefined) throw invalidStep(`"${unknown.slice(0, 40)}" is not known here.`);
   if (verb === 'type' || verb === 'paste') return { kind: verb, text: text(given[verb], verb) };
   if (verb === 'sendKeys') return { kind: verb, keys: keys(given[verb]) };
   if (verb === 'run') {
     const { noWait = false, timeout = DEFAULT_RUN_MS } = given;
-    if (typeof noWait !== 'boolean') throw wrong('"noWait" must be true or false.');
+    if (typeof noWait !== 'boolean') throw invalidStep('"noWait" must be true or false.');
     return {
       kind: 'run',
       command: text(given['run'], 'run'),
@@ -105,13 +105,13 @@ function parseStep(step: unknown): BatchStep {
 }
 
 function waitStep(given: unknown): BatchStep {
-  if (typeof given !== 'object' || given === null) throw wrong('"wait" must be an object.');
+  if (typeof given !== 'object' || given === null) throw invalidStep('"wait" must be an object.');
   const fields = given as Record<string, unknown>;
   const unknown = Object.keys(fields).find((name) => !WAIT_FIELDS.has(name));
-  if (unknown !== undefined) throw wrong(`"wait.${unknown.slice(0, 40)}" is not known here.`);
+  if (unknown !== undefined) throw invalidStep(`"wait.${unknown.slice(0, 40)}" is not known here.`);
   const { screenStableMs, cursorRow, cursorCol, where, gone, timeout = DEFAULT_WAIT_MS } = fields;
   if (fields['text'] !== undefined && fields['regex'] !== undefined)
-    throw wrong('"wait" takes either "text" or "regex".');
+    throw invalidStep('"wait" takes either "text" or "regex".');
   const condition: ScreenCondition = {
     ...(fields['text'] !== undefined && { text: text(fields['text'], 'wait.text') }),
     ...(fields['regex'] !== undefined && { regex: text(fields['regex'], 'wait.regex') }),
@@ -121,31 +121,31 @@ function waitStep(given: unknown): BatchStep {
     ...(where === 'stream' && { where }),
     ...(gone === true && { gone }),
   };
-  if (Object.keys(condition).length === 0) throw wrong('"wait" has no condition.');
+  if (Object.keys(condition).length === 0) throw invalidStep('"wait" has no condition.');
   return { kind: 'wait', condition, timeoutMs: whole(timeout, 'wait.timeout') };
 }
 
 function text(value: unknown, name: string): string {
   if (typeof value !== 'string' || value === '')
-    throw wrong(`"${name}" must be a text that is not empty.`);
+    throw invalidStep(`"${name}" must be a text that is not empty.`);
   return value;
 }
 
 function whole(value: unknown, name: string): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
-    throw wrong(`"${name}" must be a whole number.`);
+    throw invalidStep(`"${name}" must be a whole number.`);
   return value;
 }
 
 function keys(value: unknown): string[] {
   const names = Array.isArray(value) ? value : [];
   if (names.length === 0 || !names.every((name) => typeof name === 'string'))
-    throw wrong('"sendKeys" must be a list of names of keys.');
+    throw invalidStep('"sendKeys" must be a list of names of keys.');
   checkKeys(names);
   return names;
 }
 
-function wrong(problem: string): HoldfastError {
+function invalidStep(problem: string): HoldfastError {
   return new HoldfastError('invalid_input', problem);
 }
 
@@ -213,7 +213,7 @@ async function performRun(
   const { seq, completed, timedOut, exitCode } = result;
   if (noWait) return { status: 'completed', seq, noWait, runOutcome: 'started' };
   const runOutcome = completed ? 'completed' : timedOut ? 'timedOut' : 'sessionExited';
-  // An end that nobody told is no failure: it was typed, and it is quiet.
+  // A run whose end cannot be detected is not a failure: it was typed, and the terminal is quiet.
   const good = completed || (!timedOut && result.ended !== true);
   return {
     status: good ? 'completed' : 'failed',

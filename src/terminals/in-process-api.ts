@@ -1,4 +1,4 @@
-// The SDK's operations over a host of this program or of its keeper: for `embed()`, `mcp --embed` and the server's own MCP.
+// The SDK's operations on a host in this process or behind a link: for `embed()`, `mcp --embed` and the server's MCP.
 
 import type { Api } from '../client/api.ts';
 import { EVERYONE, type Owner } from '../protocol/host-api.ts';

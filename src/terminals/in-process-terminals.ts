@@ -1,5 +1,5 @@
-// A terminal as callers see it: opened, typed into, run in, looked at, recorded, closed. The native HTTP operations, MCP and
-// the embedded SDK all call this; each of them adds only its own wire.
+// The operations on terminals: open, type, run, look, record, close. The native HTTP operations, MCP and the embedded
+// SDK all use them and add only their own wire format.
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
@@ -19,21 +19,21 @@ export interface TerminalCallOptions {
   readonly host: HostApi;
   readonly terminals: Terminals;
   readonly clock: Clock;
-  /** The shell of the user who runs the server. */
+  /** The shell of the server's user. */
   readonly shell: string;
 }
 
 interface Owners {
-  /** Whose terminals are seen and touched. */
+  /** Whose terminals are visible. */
   readonly sees: Owner;
-  /** For whom terminals are opened. */
+  /** Who owns new terminals. */
   readonly starts: Owner;
 }
 
 export interface InProcessTerminals extends TerminalApi {
-  /** Waits for the end of a run that was started before. */
+  /** Waits for the end of a run that was started earlier. */
   waitForRun(params: Params<'runWait'>, signal?: CancelSignal): Promise<TerminalRun>;
-  screenshot(...params: Parameters<TerminalApi['screenshot']>): Promise<Painted>;
+  screenshot(...params: Parameters<TerminalApi['screenshot']>): Promise<Picture>;
   recording(
     id: string,
     request: Omit<RecordingRequest, 'format'> & { readonly format?: string },
@@ -99,15 +99,15 @@ function screenCalls(
     },
     snapshot: async (id, query, signal) => {
       const opened = await session(id);
-      const shown = await terminals.look(opened, { ...query, signal }, (view, made) =>
-        made.text(view),
+      const shown = await terminals.look(opened, { ...query, signal }, (view, pictures) =>
+        pictures.text(view),
       );
       return textSnapshot(opened.id, shown);
     },
     screenshot: async (id, { format = 'png', at, ...picture }, signal) => {
       const look = { ...(at !== undefined && { at }), signal };
-      return terminals.look(await session(id), look, (view, made) =>
-        paint(format, view, picture, made),
+      return terminals.look(await session(id), look, (view, pictures) =>
+        paint(format, view, picture, pictures),
       );
     },
     recording: async (id, { format: asked = 'asciicast', ...request }) => {
@@ -132,7 +132,7 @@ function invalid(problem: string, details: Record<string, unknown> = {}): Holdfa
   return new HoldfastError('invalid_input', problem, details);
 }
 
-interface Painted {
+interface Picture {
   readonly media: string;
   readonly bytes: Buffer;
   readonly seq: number;
@@ -145,7 +145,7 @@ async function paint(
   view: View,
   options: PictureOptions,
   pictures: Pictures,
-): Promise<Painted> {
+): Promise<Picture> {
   const { seq } = view;
   if (format === 'png') {
     const { png, missing } = await pictures.png(view, options);

@@ -1,5 +1,5 @@
-// The modules that draw screens, loaded when the first terminal needs them. The server loads them soon after its start, so that
-// a new version of the files cannot get between.
+// The modules that draw screens, loaded for the first terminal. The server loads them soon after its start, so that a
+// new version cannot replace the files before.
 
 export const lazyScreens = {
   screens: () => import('../screen/view/screens.ts'),

@@ -1,4 +1,4 @@
-// A terminal's journal as a recording: a text that players read, or moving pictures.
+// A terminal's journal as a recording: text for players, or a moving picture.
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Clock } from '../base/clock.ts';
@@ -54,7 +54,7 @@ export const recordingKinds: Readonly<
 
 type CastRequest = RecordingRequest & { readonly format: CastFormat };
 
-/** Formats that are lines of text, made as they are read. */
+/** Text formats, which are produced line by line. */
 export function isCast(request: RecordingRequest): request is CastRequest {
   const { format } = request;
   return format === 'events' || format === 'asciicast' || format === 'asciicast-v3';
@@ -69,14 +69,14 @@ export async function recordTerminal(
   const { format } = request;
   const kind = recordingKinds[format];
   if (isCast(request))
-    return { ...kind, bytes: await joined(castLines(session, request, terminals)) };
+    return { ...kind, bytes: await collect(castLines(session, request, terminals)) };
   const { record } = await lazyScreens.recordings();
   const film = { ...request, format: format as FilmedFormat, size: session.firstSize };
   const { bytes, durationMs } = await record(session.source, film, clock);
   return { ...kind, bytes, durationMs };
 }
 
-/** Without `terminals`, as the command line is, the first screen is drawn in this thread. */
+/** Without `terminals`, as in the command line, the first screen is drawn in this thread. */
 export async function* castLines(
   session: TerminalSession,
   request: CastRequest,
@@ -86,7 +86,7 @@ export async function* castLines(
   if (format === 'events') return yield* agentTtyEvents(session.source);
   const [{ asciicast }, process] = await Promise.all([lazyScreens.asciicast(), session.info()]);
   const before =
-    from !== undefined && from > 1 ? await paintedAt(session, from - 1, terminals) : undefined;
+    from !== undefined && from > 1 ? await repaintAt(session, from - 1, terminals) : undefined;
   yield* asciicast(session.source, {
     version: format === 'asciicast' ? 2 : 3,
     size: before ?? session.firstSize,
@@ -103,7 +103,7 @@ export async function* castLines(
   });
 }
 
-async function paintedAt(
+async function repaintAt(
   session: TerminalSession,
   at: number,
   terminals: Terminals | undefined,
@@ -118,7 +118,7 @@ async function paintedAt(
   return { cols: shot.cols, rows: shot.rows, bytes: repaint(shot) };
 }
 
-async function joined(lines: AsyncIterable<string>): Promise<Buffer> {
+async function collect(lines: AsyncIterable<string>): Promise<Buffer> {
   const parts: Buffer[] = [];
   for await (const text of lines) parts.push(Buffer.from(text));
   return Buffer.concat(parts);

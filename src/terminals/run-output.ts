@@ -1,20 +1,17 @@
-// What a run printed itself: all of it, or its end and how much stands before that.
+// The output of one run: all of it, or its end with the size of the rest.
 
 import { stripAnsi } from '../base/bytes/ansi.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
 import type { RunResult } from '../protocol/run.ts';
+import type { TerminalRun } from '../client/terminal-api.ts';
 
-export interface RunOutput {
-  readonly output: string;
-  /** Absent when the output is whole. */
-  readonly truncated?: { readonly omittedBytes: number; readonly totalBytes: number };
-}
+export type RunOutput = Required<Pick<TerminalRun, 'output'>> & Pick<TerminalRun, 'truncated'>;
 
-/** How much of a run's own output its answer carries. */
+/** How much of a run's output its answer contains. */
 const RUN_OUTPUT_BYTES = 64 * 1024;
 const LINE_FEED = 10;
 
-/** Undefined where nobody told which output it was. */
+/** Undefined if it is unknown which output belongs to the run. */
 export async function runOutput(
   host: HostApi,
   owner: Owner,
@@ -28,12 +25,12 @@ export async function runOutput(
   const maxBytes = Math.min(totalBytes, RUN_OUTPUT_BYTES);
   const found = await host.range(owner, { id, offset: outputTo - maxBytes, maxBytes });
   let bytes = found.bytes.subarray(0, Math.max(0, outputTo - found.offset));
-  // What is cut begins with a whole line, where there is one.
+  // A truncated output begins with a whole line, if there is one.
   if (bytes.length < totalBytes) bytes = bytes.subarray(bytes.indexOf(LINE_FEED) + 1);
   const omittedBytes = totalBytes - bytes.length;
   const text = stripAnsi(bytes.toString('utf8')).replaceAll('\r\n', '\n');
   return {
-    // A line editor goes to the first column once more before the command begins.
+    // A line editor sends a carriage return before the command begins.
     output: completion === 'sentinel' ? text.replace(/^\r+/, '') : text,
     ...(omittedBytes > 0 && { truncated: { omittedBytes, totalBytes } }),
   };

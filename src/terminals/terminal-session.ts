@@ -1,5 +1,5 @@
-// A terminal as whoever drives it sees it: what is typed into it, what its screen shows, what can be waited for. The
-// process and its journal are the host's; the screen is a view that is opened when somebody looks.
+// One terminal: input, screen and waits. The process and its journal belong to the host; the screen is a view that is
+// opened on first use.
 
 import { answersOfScreen } from '../base/bytes/terminal-queries.ts';
 import type { CancelSignal } from '../base/cancel-signal.ts';
@@ -28,18 +28,18 @@ import { terminalSource } from './terminal-source.ts';
 
 export interface SessionOptions {
   readonly host: HostApi;
-  /** The system's unless told. */
+  /** By default the system's. */
   readonly clock?: Clock;
   readonly screens: () => Promise<Screens>;
   readonly checkpoints?: (process: ProcessInfo) => CheckpointStore;
-  /** Whether this view answers what programs ask the terminal, for as long as they run. One view at a time may. */
+  /** Whether this view answers terminal queries of the program while it runs. Only one view at a time may. */
   readonly answers: boolean;
 }
 
 export interface Watched {
   readonly screen: Screen;
-  /** Resolves when nothing more will come. */
-  readonly over: Promise<void>;
+  /** Resolves when no more output will come. */
+  readonly programEnded: Promise<void>;
   readonly release: () => void;
 }
 
@@ -49,24 +49,24 @@ interface Opened {
 }
 
 const PAGE_BYTES = 1024 * 1024;
-/** One long poll of whoever follows. */
+/** The timeout of one long poll. */
 const FOLLOW_MS = 25_000;
-/** A screen that nobody looks at is brought forward when it is this far behind: so no look takes long. */
+/** A screen that nobody looks at is advanced when it is this far behind, so that no look takes long. */
 const BEHIND_BYTES = 2 * 1024 * 1024;
-/** Between two tries when something is in the way for the moment. */
-const AGAIN_MS = 1000;
+/** The pause before a retry. */
+const RETRY_MS = 1000;
 
 export class TerminalSession {
   readonly owner: Owner;
   readonly id: string;
-  /** At the start of its journal. */
+  /** The size at the start of the journal. */
   readonly firstSize: TerminalSize;
   readonly source: EventSource;
   private readonly options: SessionOptions;
   private opened: Promise<Opened> | undefined;
   private watchers = 0;
   private following: Promise<void> | undefined;
-  private readonly reading = new Reading();
+  private readonly progress = new ReadProgress();
   private readonly stop = new AbortController();
 
   constructor(process: ProcessInfo, firstSize: TerminalSize, options: SessionOptions) {
@@ -89,7 +89,7 @@ export class TerminalSession {
     return this.write({ data: Buffer.from(text), as: 'text', writeId });
   }
 
-  /** Wrapped only where the program asked for it; it can never end the paste itself. */
+  /** Bracketed only if the program asked for it; the text itself cannot end the paste. */
   async paste(text: string, writeId?: string, always = false): Promise<Results['write']> {
     const modes = await this.modes();
     const data = encodePaste(text, always ? { ...modes, bracketedPaste: true } : modes);
@@ -105,7 +105,7 @@ export class TerminalSession {
     return this.host.run(this.owner, { id: this.id, ...params }, signal);
   }
 
-  /** What a run printed itself. */
+  /** The output of one run. */
   runOutput(result: RunResult): Promise<RunOutput | undefined> {
     return runOutput(this.host, this.owner, this.id, result);
   }
@@ -115,13 +115,13 @@ export class TerminalSession {
     return screen.modes();
   }
 
-  /** All rows as values: for a program that has nothing else to do. */
+  /** All rows as objects, made in this thread: for the command line. */
   async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
     const screen = await this.current();
     return screen.snapshot(options);
   }
 
-  /** The screen as it crosses threads. */
+  /** The screen in the form that crosses threads. */
   async view(options: SnapshotOptions = {}): Promise<View> {
     const screen = await this.current();
     return screen.view(options);
@@ -132,55 +132,55 @@ export class TerminalSession {
     return screen.isLarge(scrollback);
   }
 
-  /** The screen is kept current for as long as this takes. When the program ends first, its last screen decides. */
+  /** Keeps the screen current meanwhile. If the program exits first, its last screen is checked. */
   async wait(
     condition: ScreenCondition,
     options: ScreenWaitOptions,
   ): Promise<ScreenWait & { readonly ended?: true }> {
-    const { screen, release, over: programOver } = await this.watch();
-    const over = new AbortController();
+    const { screen, release, programEnded } = await this.watch();
+    const stop = new AbortController();
     const { signal } = options;
-    const giveUp = (): void => over.abort();
-    signal?.addEventListener('abort', giveUp);
-    if (signal?.aborted === true) giveUp();
+    const abort = (): void => stop.abort();
+    signal?.addEventListener('abort', abort);
+    if (signal?.aborted === true) abort();
     try {
       const { screens } = await (this.opened ??= this.open());
       let ended = false;
       let problem: unknown;
-      programOver.then(
+      programEnded.then(
         () => {
           ended = true;
-          over.abort();
+          stop.abort();
         },
         (error: unknown) => {
           problem = error;
-          over.abort();
+          stop.abort();
         },
       );
       try {
-        return await screens.wait(screen, condition, { ...options, signal: over.signal });
+        return await screens.wait(screen, condition, { ...options, signal: stop.signal });
       } catch (error) {
         if (signal?.aborted === true) throw error;
-        // The program may live: only its end is told as one.
+        // The program may still run: only its exit counts as its end.
         if (problem !== undefined) throw problem;
         if (!ended) throw error;
         const last = await screens.wait(screen, condition, { ...options, timeoutMs: 0 });
         return { ...last, timedOut: false, ended: true };
       }
     } finally {
-      signal?.removeEventListener('abort', giveUp);
+      signal?.removeEventListener('abort', abort);
       release();
     }
   }
 
-  /** Keeps the screen current for somebody; the answer ends that. */
+  /** Keeps the screen current until `release` is called. */
   async watch(): Promise<Watched> {
     this.watchers += 1;
     try {
-      const over = this.answerQueries();
-      // Whoever waits hears of it; here nobody does yet.
-      over.catch(() => undefined);
-      return { screen: await this.current(), over, release: () => (this.watchers -= 1) };
+      const programEnded = this.answerQueries();
+      // The caller may handle the rejection later.
+      programEnded.catch(() => undefined);
+      return { screen: await this.current(), programEnded, release: () => (this.watchers -= 1) };
     } catch (error) {
       this.watchers -= 1;
       throw error;
@@ -188,8 +188,9 @@ export class TerminalSession {
   }
 
   /**
-   * Reads along, so that what the program asks its terminal is answered even while nobody looks. Resolves when the program
-   * has ended, nobody watches any more or this session is closed; rejects when its events cannot be read any more.
+   * Follows the output, so that terminal queries of the program are answered even if nobody looks. Resolves when the
+   * program has exited, nobody watches any more or this session is closed; rejects when its events cannot be read any
+   * more.
    */
   answerQueries(): Promise<void> {
     this.following ??= this.follow();
@@ -206,14 +207,14 @@ export class TerminalSession {
     return this.host.write(this.owner, { id: this.id, ...params });
   }
 
-  /** The screen with everything in it that there is now. */
+  /** The screen with all output so far. */
   private async current(): Promise<Screen> {
     this.opened ??= this.open();
     const { screen } = await this.opened;
     const { seq } = await this.info();
-    // Whoever follows answers what the program asks; what is taken in behind its back would stay unanswered.
+    // The follower answers queries of the program, so the screen must not advance past it.
     if (this.following)
-      await Promise.race([this.reading.reaches(seq), this.following]).catch(readOn);
+      await Promise.race([this.progress.waitFor(seq), this.following]).catch(ignoreReadErrors);
     await screen.advance();
     return screen;
   }
@@ -236,7 +237,7 @@ export class TerminalSession {
       const left = terminal?.queries === 'keeper' ? answersOfScreen(text) : text;
       if (left !== '') await this.write({ data: Buffer.from(left, 'latin1'), isReply: true });
     } catch (error) {
-      // It has ended, and nobody waits for the answer.
+      // The program has exited and does not wait for the answer.
       if (!(error instanceof HoldfastError)) throw error;
     }
   }
@@ -247,7 +248,7 @@ export class TerminalSession {
 
   private async follow(): Promise<void> {
     const queries = new QueryWatch();
-    /** Read and not taken in: not much, so that it need not be read again. */
+    /** Events that were read but not fed to the screen yet; few, so that they need not be read again. */
     const waiting: ProcessEvent[] = [];
     let behind = 0;
     const { signal } = this.stop;
@@ -263,7 +264,7 @@ export class TerminalSession {
           behind = 0;
           await (await this.opened)?.screen.feed(waiting.splice(0), { live: true });
         }
-        this.reading.at(page.nextAfter);
+        this.progress.advanceTo(page.nextAfter);
         if (!this.isFollowed) return;
       }
     } catch (error) {
@@ -273,7 +274,7 @@ export class TerminalSession {
     }
   }
 
-  /** A page of what comes. A limit that others have reached, or a keeper that is being replaced, is waited out. */
+  /** The next page. Retries while a limit is reached or the keeper is being replaced. */
   private async nextPage(position: Position): Promise<Page> {
     const { signal } = this.stop;
     for (;;) {
@@ -282,37 +283,37 @@ export class TerminalSession {
         return await this.host.read(this.owner, params, signal);
       } catch (error) {
         if (!(error instanceof HoldfastError) || !error.retryable) throw error;
-        await pause(this.options.clock ?? systemClock, AGAIN_MS, signal);
+        await pause(this.options.clock ?? systemClock, RETRY_MS, signal);
       }
     }
   }
 
-  /** From what is there now on; what was asked before has been waited for in vain already. */
+  /** Starts at the present: earlier queries have gone unanswered already. */
   private async begin(): Promise<number> {
     this.opened ??= this.open();
     const { screen } = await this.opened;
     const seq = Math.max(screen.seq, (await this.info()).seq);
-    this.reading.at(seq);
+    this.progress.advanceTo(seq);
     return seq;
   }
 }
 
-/** What ended the reading is told to whoever waits for the end; a look reads the journal itself. */
-function readOn(error: unknown): void {
+/** `programEnded` reports the error of the follower; a look reads the journal itself. */
+function ignoreReadErrors(error: unknown): void {
   if (!(error instanceof HoldfastError)) throw error;
 }
 
-/** How far somebody has read, for those who wait for it. */
-class Reading {
+/** How far the follower has read, for looks that wait for it. */
+class ReadProgress {
   private seq = 0;
   private waiting: { readonly seq: number; readonly reached: () => void }[] = [];
 
-  reaches(seq: number): Promise<void> | undefined {
+  waitFor(seq: number): Promise<void> | undefined {
     if (this.seq >= seq) return undefined;
     return new Promise((reached) => this.waiting.push({ seq, reached }));
   }
 
-  at(seq: number): void {
+  advanceTo(seq: number): void {
     this.seq = seq;
     this.waiting = this.waiting.filter((each) => {
       if (each.seq > seq) return true;
@@ -322,7 +323,7 @@ class Reading {
   }
 }
 
-/** The size it was started with: that of its process now, unless it was resized. */
+/** The first size: in the `started` event, else the present one. */
 export async function openSession(
   owner: Owner,
   id: string,

@@ -1,4 +1,4 @@
-// The journal of a terminal as its screen reads it: pages of events, asked of the host.
+// The journal of a terminal as pages of events, read from the host.
 
 import type { ProcessEvent } from '../protocol/event.ts';
 import type { HostApi, Owner } from '../protocol/host-api.ts';
@@ -6,7 +6,7 @@ import { followEvents } from '../base/follow-events.ts';
 import { decodeRecords } from '../protocol/record.ts';
 import type { EventSource } from '../screen/emulator/replica.ts';
 
-/** Large: a screen is built of everything that was printed. */
+/** Large, because a screen is built from all output. */
 const PAGE_BYTES = 1024 * 1024;
 
 export function terminalSource(host: HostApi, owner: Owner, id: string): EventSource {
@@ -20,7 +20,7 @@ export function terminalSource(host: HostApi, owner: Owner, id: string): EventSo
         'now',
       );
       for await (const page of pages) {
-        // What comes while this is read belongs to the next reading.
+        // Events that arrive meanwhile belong to the next read.
         end = Math.min(end, page.seq);
         const events = Array.from(decodeRecords(page.records)).filter(({ seq }) => seq <= end);
         if (events.length > 0) yield events;

@@ -1,5 +1,5 @@
-// The terminals that this server shows: one view of each, made when it is first needed and forgotten when it may be.
-// Nothing in them would be lost: a view is made anew from the journal.
+// The terminals that this server shows: one session each, opened on first use. Sessions may be dropped at any time,
+// because a screen is rebuilt from the journal.
 
 import { rm } from 'node:fs/promises';
 import type { CancelSignal } from '../base/cancel-signal.ts';
@@ -25,26 +25,26 @@ import type { View } from '../screen/view/view.ts';
 import { openSession, type TerminalSession } from './terminal-session.ts';
 import { lazyScreens } from './lazy-screens.ts';
 
-/** Views kept at once; a running terminal beyond them is no longer answered for. */
-const MOST_SESSIONS = 4096;
-/** Of these, of one owner. */
-const MOST_PER_OWNER = 1024;
-/** How often those are looked for whose process was removed by somebody else. */
+/** The maximum number of sessions. Terminals above it get no answers to their queries. */
+const MAX_SESSIONS = 4096;
+/** The maximum per owner. */
+const MAX_PER_OWNER = 1024;
+/** How often sessions of removed processes are looked for. */
 const SWEEP_MS = 60_000;
 
-interface Shown {
+interface OpenTerminal {
   readonly process: ProcessInfo;
   readonly session: Promise<TerminalSession>;
 }
 
-/** A film is a thread of its own, with up to 1 GiB of heap. */
+/** A recording runs in a thread with up to 1 GiB of heap. */
 const RECORDING_TURNS = { atOnce: 4, perOwner: 2, mostWaiting: 16 } as const;
 
 export class Terminals {
   private readonly host: HostApi;
   private readonly clock: Clock;
   private readonly home: string;
-  private readonly shown = new Map<string, Shown>();
+  private readonly terminals = new Map<string, OpenTerminal>();
   private cancelSweep: (() => void) | undefined;
   private readonly recordings = new FairTurns({
     ...RECORDING_TURNS,
@@ -56,8 +56,8 @@ export class Terminals {
       ),
     givenUp: abortedError,
   });
-  private made: Promise<Screens> | undefined;
-  private painter: Promise<Pictures> | undefined;
+  private screenPool: Promise<Screens> | undefined;
+  private pictureRenderer: Promise<Pictures> | undefined;
   private closed = false;
 
   constructor(host: HostApi, clock: Clock, home: string) {
@@ -66,7 +66,7 @@ export class Terminals {
     this.clock = clock;
   }
 
-  /** The one that this owner may see. */
+  /** A terminal that this owner may see. */
   async open(sees: Owner, id: string): Promise<TerminalSession> {
     const process = await this.host.get(sees, { id });
     return this.of(process);
@@ -74,9 +74,9 @@ export class Terminals {
 
   of(process: ProcessInfo): Promise<TerminalSession> {
     const key = keyOf(process);
-    const known = this.shown.get(key);
+    const known = this.terminals.get(key);
     if (known && isSame(known.process, process)) return known.session;
-    // The id is used again: what was shown under it belongs to a process that is gone.
+    // The id was reused: the cached session belongs to a process that is gone.
     if (known) void this.forget(known.process);
     const session = openSession(process.owner, process.id, {
       host: this.host,
@@ -85,19 +85,19 @@ export class Terminals {
       answers: true,
       checkpoints: (of) => new FileCheckpoints(checkpointFolder(this.home, of)),
     });
-    this.shown.set(key, { process, session });
+    this.terminals.set(key, { process, session });
     this.answerQueries(process, session).catch(() => undefined);
-    this.forgetOldest(process.owner);
+    this.evictOldest(process.owner);
     this.cancelSweep ??= this.clock.after(SWEEP_MS, () => void this.sweep());
     return session;
   }
 
   /**
-   * Answers for every terminal that runs: their programs did not notice that a server is new. What a terminal left behind
-   * whose process was removed while nobody looked goes.
+   * Opens a session for every running terminal, so that its queries are answered by a new server too. Deletes folders
+   * of terminals whose processes were removed meanwhile.
    */
   async answerQueriesOfAll(): Promise<void> {
-    // Read first: a terminal that is opened meanwhile has a folder that the list may not know.
+    // Read first: a terminal that is opened meanwhile has a folder but may not be in the list.
     const folders = terminalFolders(this.home);
     const processes = await listAll((page) => this.host.list('*', page));
     for (const folder of orphanedFolders(this.home, processes, folders))
@@ -106,12 +106,12 @@ export class Terminals {
       if (process.streams === 'pty' && process.state === 'running') await this.of(process);
   }
 
-  /** It is removed: what was made of it goes too. */
+  /** The process is removed, so its session and folder go too. */
   async forget(process: ProcessInfo): Promise<void> {
     const key = keyOf(process);
-    const known = this.shown.get(key);
+    const known = this.terminals.get(key);
     if (known && isSame(known.process, process)) {
-      this.shown.delete(key);
+      this.terminals.delete(key);
       await known.session.then(
         (session) => session.close(),
         () => undefined,
@@ -123,8 +123,8 @@ export class Terminals {
   async close(): Promise<void> {
     this.closed = true;
     this.cancelSweep?.();
-    const sessions = Array.from(this.shown.values(), ({ session }) => session);
-    this.shown.clear();
+    const sessions = Array.from(this.terminals.values(), ({ session }) => session);
+    this.terminals.clear();
     await Promise.all(
       sessions.map((each) =>
         each.then(
@@ -133,11 +133,11 @@ export class Terminals {
         ),
       ),
     );
-    await (await this.made)?.close();
-    await (await this.painter)?.close();
+    await (await this.screenPool)?.close();
+    await (await this.pictureRenderer)?.close();
   }
 
-  /** Until the program has ended. A process that is removed while it is followed is forgotten here, too. */
+  /** Until the program exits. A process that is removed meanwhile is forgotten here too. */
   private async answerQueries(
     process: ProcessInfo,
     opened: Promise<TerminalSession>,
@@ -147,16 +147,16 @@ export class Terminals {
       if (this.closed) await session.close();
       else await session.answerQueries();
     } catch (error) {
-      const known = this.shown.get(keyOf(process));
+      const known = this.terminals.get(keyOf(process));
       if (isGone(error)) await this.forget(process);
-      else if (known?.session === opened) this.shown.delete(keyOf(process));
+      else if (known?.session === opened) this.terminals.delete(keyOf(process));
       throw error;
     }
   }
 
-  /** Processes are also removed by the command line and in time: of those that have ended nobody tells us. */
+  /** The command line and retention remove processes too, and nobody reports those that had exited. */
   private async sweep(): Promise<void> {
-    for (const { process } of Array.from(this.shown.values())) {
+    for (const { process } of Array.from(this.terminals.values())) {
       if (this.closed) return;
       try {
         const now = await this.host.get(process.owner, { id: process.id });
@@ -166,11 +166,11 @@ export class Terminals {
       }
     }
     this.cancelSweep = undefined;
-    if (this.shown.size > 0 && !this.closed)
+    if (this.terminals.size > 0 && !this.closed)
       this.cancelSweep = this.clock.after(SWEEP_MS, () => void this.sweep());
   }
 
-  /** Takes a view of a terminal in its owner's turn, and has something made of it outside of this thread. */
+  /** Takes a view of a terminal when its owner's turn comes, and passes it to a worker thread. */
   async look<T>(
     session: TerminalSession,
     { signal, ...options }: SnapshotOptions & { readonly signal?: CancelSignal | undefined },
@@ -190,7 +190,7 @@ export class Terminals {
     return pictures.inTurn({ owner, large: true }, async () => pictures.text(await screen.view()));
   }
 
-  /** Recordings are read and packed for long: a few at once, owners in turn. */
+  /** Recordings take long: a few run at once, owners take turns. */
   recordingTurn<T>(
     owner: Owner,
     signal: CancelSignal | undefined,
@@ -199,30 +199,32 @@ export class Terminals {
     return this.recordings.run(owner, act, signal);
   }
 
-  /** Nothing is lost with a view: it is made anew from the journal. An owner beyond its share loses its own oldest one. */
-  private forgetOldest(owner: Owner): void {
-    const own = Array.from(this.shown).filter(([, { process }]) => process.owner === owner);
-    const [oldest] = own.length > MOST_PER_OWNER ? own : this.shown;
-    if (!oldest || (own.length <= MOST_PER_OWNER && this.shown.size <= MOST_SESSIONS)) return;
-    this.shown.delete(oldest[0]);
+  /** An owner above its share loses its own oldest session. */
+  private evictOldest(owner: Owner): void {
+    const own = Array.from(this.terminals).filter(([, { process }]) => process.owner === owner);
+    const [oldest] = own.length > MAX_PER_OWNER ? own : this.terminals;
+    if (!oldest || (own.length <= MAX_PER_OWNER && this.terminals.size <= MAX_SESSIONS)) return;
+    this.terminals.delete(oldest[0]);
     void oldest[1].session.then((session) => session.close());
   }
 
-  /** Loaded with the first picture. */
+  /** Loaded for the first picture. */
   pictures(): Promise<Pictures> {
-    this.painter ??= lazyScreens.pictures().then(({ Pictures: Made }) => new Made(this.clock));
-    return this.painter;
+    this.pictureRenderer ??= lazyScreens
+      .pictures()
+      .then(({ Pictures: Made }) => new Made(this.clock));
+    return this.pictureRenderer;
   }
 
-  /** Loaded when somebody looks: most servers never show a terminal. */
+  /** Loaded on first use: most servers never show a terminal. */
   private screens(): Promise<Screens> {
-    this.made ??= lazyScreens
+    this.screenPool ??= lazyScreens
       .screens()
       .then(
         ({ Screens: Made }) =>
           new Made({ clock: this.clock, readText: (screen) => this.readText(screen) }),
       );
-    return this.made;
+    return this.screenPool;
   }
 }
 
@@ -230,7 +232,7 @@ function keyOf({ owner, id }: ProcessInfo): string {
   return `${owner.length}:${owner}${id}`;
 }
 
-/** An id may be used again; with its start it means one process. */
+/** An id may be reused; pid and start time identify one process. */
 function isSame(one: ProcessInfo, other: ProcessInfo): boolean {
   return one.pid === other.pid && one.startedAtMs === other.startedAtMs;
 }

@@ -1,5 +1,6 @@
 // A snapshot as callers get it: agent-tty's fields, and what it lacks beside them.
 
+import type { ScreenFacts, TextSnapshot } from '../../protocol/text-snapshot.ts';
 import {
   rowCells,
   rowText,
@@ -8,17 +9,6 @@ import {
   type ScreenText,
   type Snapshot,
 } from './snapshot.ts';
-
-/** What every format tells of a screen. */
-interface ScreenFacts {
-  readonly sessionId: string;
-  readonly capturedAtSeq: number;
-  readonly cols: number;
-  readonly rows: number;
-  readonly cursorRow: number;
-  readonly cursorCol: number;
-  readonly screenHash: string;
-}
 
 export interface SnapshotShape extends ScreenFacts {
   readonly format: 'structured';
@@ -30,11 +20,6 @@ export interface SnapshotShape extends ScreenFacts {
   readonly cursor: Snapshot['cursor'];
   readonly modes: Snapshot['modes'];
   readonly scrollbackCount: number;
-}
-
-export interface TextShape extends ScreenFacts {
-  readonly format: 'text';
-  readonly text: string;
 }
 
 export function structuredSnapshot(
@@ -68,7 +53,7 @@ export function structuredSnapshot(
   };
 }
 
-export function textSnapshot(sessionId: string, shown: ScreenText): TextShape {
+export function textSnapshot(sessionId: string, shown: ScreenText): TextSnapshot {
   const { seq, cols, rows, cursor, hash, text } = shown;
   return {
     format: 'text',

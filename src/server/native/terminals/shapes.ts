@@ -2,10 +2,10 @@
 
 import * as v from 'valibot';
 import { shape, text, whole } from '../event-shapes.ts';
-import type { RunResult } from '../../../protocol/run.ts';
 import type { BatchResult } from '../../../terminals/batch.ts';
-import type { RunOutput } from '../../../terminals/run-output.ts';
-import type { SnapshotShape, TextShape } from '../../../screen/view/snapshot-shape.ts';
+import type { ScreenWaited, TerminalRun } from '../../../client/terminal-api.ts';
+import type { TextSnapshot } from '../../../protocol/text-snapshot.ts';
+import type { SnapshotShape } from '../../../screen/view/snapshot-shape.ts';
 
 const runFields = {
   run: text,
@@ -28,9 +28,6 @@ const runFields = {
   cleared: v.exactOptional(v.literal(true)),
   busyWith: v.exactOptional(text),
 };
-
-/** With the run's own output: without control sequences, only the end if it is very long. */
-export type RunWithOutput = RunResult & Partial<RunOutput>;
 
 const line = v.object({ row: whole, text });
 const head = {
@@ -57,17 +54,7 @@ const structured = v.object({
   scrollbackCount: whole,
 });
 
-export interface ScreenWaited {
-  readonly matched: boolean;
-  readonly timedOut: boolean;
-  readonly matchedText?: string;
-  /** The program of the terminal exited first; its last screen was checked. */
-  readonly ended?: true;
-  readonly snapshot: TextShape;
-  readonly nearest?: { readonly row: number; readonly line: string; readonly found: string };
-}
-
-const textShape = shape<TextShape>(v.object({ ...head, format: v.literal('text'), text }));
+const textShape = shape<TextSnapshot>(v.object({ ...head, format: v.literal('text'), text }));
 const error = v.looseObject({ code: text, message: text });
 
 const step = v.looseObject({
@@ -79,7 +66,7 @@ const step = v.looseObject({
 });
 
 export const terminalAnswers = {
-  ran: shape<RunWithOutput>(
+  ran: shape<TerminalRun>(
     v.object({
       ...runFields,
       output: v.exactOptional(text),
@@ -95,7 +82,7 @@ export const terminalAnswers = {
       { format: v.LiteralSchema<'text', undefined> },
       undefined
     >,
-  ]) as unknown as v.GenericSchema<SnapshotShape | TextShape>,
+  ]) as unknown as v.GenericSchema<SnapshotShape | TextSnapshot>,
   waited: shape<ScreenWaited>(
     v.object({
       matched: v.boolean(),
