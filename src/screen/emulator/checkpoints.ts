@@ -3,6 +3,7 @@
 
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errnoOf } from '../../base/disk.ts';
 
 export interface Checkpoint {
   readonly seq: number;
@@ -44,11 +45,16 @@ export class FileCheckpoints implements CheckpointStore {
   }
 
   async save(seq: number, bytes: Uint8Array): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const path = this.path(seq);
-    // A file that is cut short is found out when it is read, so it need not be forced to the disk.
-    await writeFile(`${path}.new`, bytes, { mode: 0o600 });
-    await rename(`${path}.new`, path);
+    try {
+      await mkdir(this.folder, { recursive: true, mode: 0o700 });
+      // A truncated file is detected when it is read, so it need not be synced.
+      await writeFile(`${path}.new`, bytes, { mode: 0o600 });
+      await rename(`${path}.new`, path);
+    } catch (error) {
+      // The process was removed meanwhile, and its folder with it.
+      if (errnoOf(error) !== 'ENOENT') throw error;
+    }
     for (const old of superfluous(await this.numbers())) await rm(this.path(old), { force: true });
   }
 
@@ -63,7 +69,7 @@ export class FileCheckpoints implements CheckpointStore {
       const names = await readdir(this.folder);
       return names.filter((name) => name.endsWith(SUFFIX)).map((name) => Number.parseInt(name, 10));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      if (errnoOf(error) === 'ENOENT') return [];
       throw error;
     }
   }

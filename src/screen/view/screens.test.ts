@@ -1,6 +1,6 @@
 // Screens in their worker: views of a journal that can be taken at any event, survive their worker, wait for what is asked
 // and cost others nothing.
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -166,6 +166,10 @@ describe('a screen', () => {
       expect(statSync(inside).mode & 0o777).toBe(0o700);
       for (const file of files) expect(statSync(join(inside, file)).mode & 0o777).toBe(0o600);
       expect((await store.nearest(30))?.bytes).toEqual(Buffer.of(30));
+      // As if the folder were removed between making it and writing into it.
+      symlinkSync(join(folder, 'gone', 'x'), join(inside, '31.screen.new'));
+      await store.save(31, Uint8Array.of(31));
+      expect((await store.nearest(31))?.seq).toBe(30);
       const tape = new Tape(['one\r\n', 'two\r\n', 'three']);
       const kept = new FileCheckpoints(join(folder, 'kept'));
       const first = open(tape, { checkpoints: kept });
