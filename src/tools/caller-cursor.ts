@@ -1,34 +1,34 @@
-// The cursor of one caller: how far it has read each process, and how often it came back for nothing.
+// The cursor of one caller: how far it has read each process, and how often it read nothing new.
 
-interface Place {
+interface ReadPosition {
   readonly offset: number;
   readonly emptyReads: number;
 }
 
-/** A caller that reads more processes than this begins the oldest anew. */
-const MOST_PROCESSES = 1000;
+/** Above this, the least recently read process is forgotten. */
+const MAX_PROCESSES = 1000;
 
 export class CallerCursor {
-  private readonly places = new Map<string, Place>();
+  private readonly positions = new Map<string, ReadPosition>();
 
-  /** Output bytes that this caller has been shown; 0 when it was shown none. */
+  /** Output bytes that this caller has read; 0 if none. */
   offset(id: string): number {
-    return this.places.get(id)?.offset ?? 0;
+    return this.positions.get(id)?.offset ?? 0;
   }
 
-  /** Reads in a row that brought nothing new. */
+  /** Reads in a row without new output. */
   emptyReads(id: string): number {
-    return this.places.get(id)?.emptyReads ?? 0;
+    return this.positions.get(id)?.emptyReads ?? 0;
   }
 
-  /** Notes that everything before `offset` was shown. */
-  shown(id: string, offset: number): void {
-    const before = this.places.get(id);
+  /** Records that everything before `offset` was returned. */
+  markRead(id: string, offset: number): void {
+    const before = this.positions.get(id);
     const nothingNew = before !== undefined && offset <= before.offset;
     const emptyReads = nothingNew ? before.emptyReads + 1 : 0;
-    this.places.delete(id);
-    this.places.set(id, { offset: Math.max(offset, before?.offset ?? 0), emptyReads });
-    const [oldest] = this.places.keys();
-    if (this.places.size > MOST_PROCESSES && oldest !== undefined) this.places.delete(oldest);
+    this.positions.delete(id);
+    this.positions.set(id, { offset: Math.max(offset, before?.offset ?? 0), emptyReads });
+    const [oldest] = this.positions.keys();
+    if (this.positions.size > MAX_PROCESSES && oldest !== undefined) this.positions.delete(oldest);
   }
 }

@@ -1,4 +1,4 @@
-// The tools as a model is told of them: one row each, and the same rows in the shapes of the two big APIs.
+// The definitions of the tools for models, and the same in the formats of OpenAI and Anthropic.
 
 import type * as v from 'valibot';
 import { jsonSchema, type JsonSchema } from '../protocol/json-schema.ts';

@@ -1,5 +1,4 @@
-// Durations as models write them: Go's notation ("1m30s", "500ms"), which the peers' tools taught them. A bare number
-// counts seconds.
+// Durations as models write them, in Go's notation ("1m30s", "500ms"). A bare number counts seconds.
 
 const UNIT_MS = new Map([
   ['ns', 1e-6],
@@ -12,7 +11,7 @@ const UNIT_MS = new Map([
   ['h', 3_600_000],
 ]);
 
-/** Milliseconds, rounded up; negative ones are allowed. Undefined for what is no duration. */
+/** Milliseconds, rounded up, possibly negative; undefined if the text is not a duration. */
 export function parseDuration(text: string): number | undefined {
   const match = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|\d+\.?\d*|\.\d+)$/.exec(
     text.trim(),
@@ -29,7 +28,7 @@ export function parseDuration(text: string): number | undefined {
   return sign === '-' ? -rounded : rounded;
 }
 
-export function durationWords(ms: number): string {
+export function formatDuration(ms: number): string {
   if (Math.round(ms) < 1000) return `${Math.round(ms)}ms`;
   const seconds = Math.round(ms / 100) / 10;
   if (seconds < 60) return `${seconds}s`;

@@ -1,4 +1,4 @@
-// Notes: short advice beside an answer, given when what was seen calls for it.
+// Notes: short advice beside an answer.
 
 import { shellTokens, type ShellToken } from './shell/tokens.ts';
 
@@ -33,11 +33,11 @@ export const notes = {
     `${characters} different characters are empty boxes in the picture: no font has them. terminal_read shows them as text.`,
   endedAtOnce: 'It has already exited.',
   promoted: 'It runs in the background without the "&"; process_wait can wait for it.',
-  /** Said last: clients that cut an answer cut its middle, and with it the mark in the output. */
+  /** Always last: clients that shorten an answer drop its middle, and the mark in the output with it. */
   shortened: (call: string) => `The output was truncated: ${call} fetches the rest.`,
 } as const;
 
-/** What programs print last when they want an answer, or complain about when they got none. */
+/** What programs print last when they ask a question, or when they got no input. */
 const QUESTION =
   /(?:\[y(?:es)?\/n(?:o)?\]|\(y(?:es)?\/n(?:o)?(?:\/[^)]*)?\)|\bpass(?:word|phrase)\b[^\n]*:|\bcontinue\s*\?|\bproceed\s*\?|press (?:any key|enter|return)[^\n]*|\boverwrite\b[^\n]*\?|^\s*\?\s[^\n]*|\blog ?in:|\busername\b[^\n]*:)\s*$/i;
 const NO_INPUT =
@@ -45,9 +45,9 @@ const NO_INPUT =
 
 const LAST_WORDS = 600;
 
-/** `ended`: a question that got an empty answer often ends the program with an error. */
-export function wantsInput(output: string, ended: boolean): boolean {
-  // The end decides, and of an endless line only its end.
+/** `ended`: a program often exits with an error after an empty answer. */
+export function asksForInput(output: string, ended: boolean): boolean {
+  // Only the end counts, even of a very long line.
   const last = output.slice(-LAST_WORDS).trimEnd().split('\n').slice(-3);
   if (ended && last.some((line) => NO_INPUT.test(line))) return true;
   return QUESTION.test(last.at(-1) ?? '');
@@ -55,7 +55,7 @@ export function wantsInput(output: string, ended: boolean): boolean {
 
 const LIST_OPERATORS = new Set(['&&', '||', ';', '&']);
 
-/** A command whose only work is to print files. */
+/** Whether a command only prints files. */
 export function dumpsFiles(command: string): boolean {
   return simpleCommands(shellTokens(command).tokens).some((tokens) => {
     if (tokens.some(({ kind, text }) => kind === 'operator' || text.startsWith('<<'))) return false;

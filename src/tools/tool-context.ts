@@ -1,5 +1,5 @@
-// What every tool works with: the connection, the caller's cursor, the clock, and what was configured; and what comes
-// with a single call.
+// What every tool gets: the connection, the caller's cursor, the clock and the settings; and the options of a single
+// call.
 
 import type { Clock } from '../base/clock.ts';
 import type { Api } from '../client/api.ts';
@@ -7,21 +7,21 @@ import type { StartSpec } from '../protocol/operations.ts';
 import type { CallerCursor } from './caller-cursor.ts';
 
 export interface ToolSettings {
-  /** Largest output in one answer, as text, marks included. */
+  /** The largest output in one answer, as text, marks included. */
   readonly maxOutputBytes: number;
-  /** How often a wait tells that it goes on. */
+  /** How often a wait reports progress. */
   readonly progressEveryMs: number;
-  /** Where commands run that name no directory. */
+  /** The working directory of commands that name none. */
   readonly directory?: string | undefined;
-  /** What commands inherit; by default all that the host has. */
+  /** What commands inherit; by default everything that the host has. */
   readonly environment?: StartSpec['environment'];
-  /** Variables beside the ones that keep commands from asking questions. */
+  /** Variables besides those that keep commands from asking questions. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Ties browsers that an agent starts to its chat. */
   readonly browserSession?: string | undefined;
-  /** A terminal ends when nothing was printed, typed or changed in it for so long. 0 is never. */
+  /** A terminal ends after this long without output, input or changes. 0: never. */
   readonly terminalIdleMs: number;
-  /** Who is named as the sender of signals. */
+  /** The sender of signals. */
   readonly by: string;
 }
 
@@ -30,25 +30,25 @@ export interface ToolContext {
   readonly cursor: CallerCursor;
   readonly clock: Clock;
   readonly settings: ToolSettings;
-  /** Told of every process that goes on without anybody waiting for it. */
+  /** Called for every process that keeps running without a wait. */
   readonly leftRunning: (id: string) => void;
 }
 
-/** How a wait stands; times in milliseconds. */
+/** The state of a wait, in milliseconds. */
 interface WaitProgress {
   readonly elapsedMs: number;
   readonly ofMs: number;
 }
 
-/** What comes with one call, besides its arguments. */
+/** The options of one call, besides its arguments. */
 export interface ToolCall {
-  /** Names this call for ever: the same one again attaches to what it started. */
+  /** A permanent name of this call: a repeated call attaches to what the first one started. */
   readonly callId?: string | undefined;
-  /** Aborted when the caller gives up: ends the wait and nothing else. */
+  /** Aborts when the caller gives up: ends only the wait. */
   readonly signal?: AbortSignal | undefined;
-  /** Aborted when a person stops the agent: ends the process that is being waited for, too. */
+  /** Aborts when a person stops the agent: also ends the process that is being waited for. */
   readonly interrupt?: AbortSignal | undefined;
-  /** No wait is longer, whatever the model asks for: the caller's transport would give up. */
+  /** The longest wait, whatever the model asks for: the client would time out. */
   readonly maxWaitMs?: number | undefined;
   readonly progress?: ((progress: WaitProgress) => void) | undefined;
 }

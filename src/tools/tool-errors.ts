@@ -1,4 +1,4 @@
-// Errors of the tools. A tool error says that the call itself was wrong; whatever happens to a process is an answer.
+// Errors of the tools. A tool error means that the call was wrong; whatever happens to a process is an answer.
 
 import { HoldfastError } from '../protocol/errors.ts';
 import { parseDuration } from './duration.ts';
@@ -18,12 +18,12 @@ export function durationOf(field: string, text: string | undefined, fallbackMs: 
   return Math.max(0, ms);
 }
 
-/** The words of an error, with the tool that helps where one does. */
-export function inWords({ code, message }: HoldfastError): string {
+/** The text of an error, with the tool that helps, if there is one. */
+export function describeError({ code, message }: HoldfastError): string {
   return code === 'not_found' ? `${message.replace(/\.$/, '')}; process_list shows yours` : message;
 }
 
-/** What goes wrong with a process is told in the answer; a caller that gave up, and our own mistakes, are thrown. */
+/** Returns errors about a process as an answer. A cancelled call, and bugs of ours, are thrown. */
 export async function reportAsFailure<T>(
   doing: string,
   signal: AbortSignal | undefined,
@@ -33,6 +33,6 @@ export async function reportAsFailure<T>(
     return await work();
   } catch (error) {
     if (!(error instanceof HoldfastError) || signal?.aborted === true) throw error;
-    return { success: false, error: `${doing}: ${inWords(error)}` };
+    return { success: false, error: `${doing}: ${describeError(error)}` };
   }
 }

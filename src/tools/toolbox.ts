@@ -1,5 +1,5 @@
-// The toolbox of one caller: takes a call by name, checks it, and answers. What a model did wrong is a tool error in
-// words; everything else is an answer.
+// The toolbox of one caller: takes a call by name, checks it, and returns the answer. A wrong call is a tool error with
+// a text.
 
 import * as v from 'valibot';
 import { systemClock, type Clock } from '../base/clock.ts';
@@ -24,16 +24,16 @@ import type { ToolOutput } from './tool-outputs.ts';
 import type { ToolCall, ToolContext, ToolSettings } from './tool-context.ts';
 
 export interface ToolboxOptions extends Partial<ToolSettings> {
-  /** The connection, or how it is made when it is first needed. */
+  /** The connection, or a function that makes it on first use. */
   readonly connection?: Api | (() => Promise<Api>) | undefined;
   readonly clock?: Clock;
-  /** Told of every process that goes on in the background. */
+  /** Called for every process that keeps running in the background. */
   readonly leftRunning?: (id: string) => void;
 }
 
 export type ToolAnswer =
   | { readonly isError: false; readonly result: Readonly<Record<string, unknown>> }
-  /** The call was wrong, or the caller has no connection. */
+  /** The call was wrong, or there is no connection. */
   | { readonly isError: true; readonly text: string };
 
 type Tools = {
@@ -62,14 +62,14 @@ const tools: Tools = {
 };
 
 const DEFAULT_OUTPUT_BYTES = 32_768;
-const LEAST_OUTPUT_BYTES = 512;
-/** Well below the minute after which most clients give up on a call that says nothing. */
+const MIN_OUTPUT_BYTES = 512;
+/** Well below the minute after which most clients time out. */
 const PROGRESS_EVERY_MS = 5000;
-/** Terminals of agents that never close them do not live for ever; a night of silence ends none. */
+/** Ends terminals that agents forgot, but not overnight. */
 const TERMINAL_IDLE_MS = 12 * 3600_000;
 const DURATIONS = ['timeout', 'wait_timeout', 'silence', 'stable'];
 const LISTS = ['process_ids', 'keys'];
-/** What models call an argument of ours. */
+/** Other names that models use for an argument. */
 const ALIASES: Readonly<Record<string, string>> = { cwd: 'workdir', working_directory: 'workdir' };
 
 export class Toolbox {
@@ -87,7 +87,7 @@ export class Toolbox {
       terminalIdleMs: TERMINAL_IDLE_MS,
       by: 'tools',
       ...omitUndefined(settings),
-      maxOutputBytes: Math.max(LEAST_OUTPUT_BYTES, maxOutputBytes),
+      maxOutputBytes: Math.max(MIN_OUTPUT_BYTES, maxOutputBytes),
     };
   }
 
@@ -125,7 +125,7 @@ export class Toolbox {
   }
 }
 
-/** The tools as plain functions, for whoever brings an agent loop of their own. */
+/** The tools as plain functions, for programs with an agent loop of their own. */
 export function toolFunctions(
   toolbox: Toolbox,
 ): Record<ToolName, (input: unknown, call?: ToolCall) => Promise<unknown>> {
@@ -145,9 +145,9 @@ export function toolFunctions(
 function parseInput(name: ToolName, given: unknown): unknown {
   const schema = toolInputs[name];
   const names = Object.keys(schema.entries);
-  const input = asMeant(typeof given === 'object' && given !== null ? given : {}, names);
+  const input = normalize(typeof given === 'object' && given !== null ? given : {}, names);
   const unknown = Object.keys(input).find((each) => !names.includes(each));
-  // Ignored, it would run another command than the model meant: in another directory, for another time.
+  // Ignoring the argument would run another command than the model meant: in another directory, with another timeout.
   if (unknown !== undefined)
     throw new ToolError(`there is no argument "${unknown}": ${name} takes ${names.join(', ')}`);
   const parsed = v.safeParse(schema, input, { abortEarly: true });
@@ -160,16 +160,17 @@ function parseInput(name: ToolName, given: unknown): unknown {
   throw new ToolError(`${field} ${inputProblem(issue)}`);
 }
 
-/** Takes other names of an argument, a number of seconds for a duration, and one word for a list of words. */
-function asMeant(given: object, names: readonly string[]): Record<string, unknown> {
+/** Accepts other names of an argument, a number of seconds for a duration, and one word for a list. */
+function normalize(given: object, names: readonly string[]): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(given) as [string, unknown][]) {
     const alias = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
-    const meant = alias !== undefined && names.includes(alias) ? alias : name;
-    if (Object.hasOwn(input, meant) || (meant !== name && Object.hasOwn(given, meant)))
-      throw new ToolError(`${meant} is given twice: "${name}" means the same`);
-    if (typeof value === 'number' && DURATIONS.includes(meant)) input[meant] = `${value}s`;
-    else input[meant] = typeof value === 'string' && LISTS.includes(meant) ? [value] : value;
+    const canonical = alias !== undefined && names.includes(alias) ? alias : name;
+    if (Object.hasOwn(input, canonical) || (canonical !== name && Object.hasOwn(given, canonical)))
+      throw new ToolError(`${canonical} is given twice: "${name}" means the same`);
+    if (typeof value === 'number' && DURATIONS.includes(canonical)) input[canonical] = `${value}s`;
+    else
+      input[canonical] = typeof value === 'string' && LISTS.includes(canonical) ? [value] : value;
   }
   return input;
 }

@@ -17,7 +17,7 @@ import {
   type ToolName,
 } from '../../src/tools/definitions.ts';
 import { parseDuration } from '../../src/tools/duration.ts';
-import { dumpsFiles, wantsInput } from '../../src/tools/notes.ts';
+import { dumpsFiles, asksForInput } from '../../src/tools/notes.ts';
 import type { ToolCall } from '../../src/tools/tool-context.ts';
 import { Toolbox, toolFunctions, type ToolboxOptions } from '../../src/tools/toolbox.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -367,9 +367,9 @@ describe('execute', () => {
 
   it('[L12] a command that asks although its stdin is empty is told so', async () => {
     for (const prompt of ['Continue? [y/N] ', 'Password: ', 'Overwrite a? (yes/no) '])
-      expect(wantsInput(`some lines\n${prompt}`, false)).toBe(true);
-    expect(wantsInput('EOFError: EOF when reading a line\n', true)).toBe(true);
-    expect(wantsInput('all tests passed\n', true)).toBe(false);
+      expect(asksForInput(`some lines\n${prompt}`, false)).toBe(true);
+    expect(asksForInput('EOFError: EOF when reading a line\n', true)).toBe(true);
+    expect(asksForInput('all tests passed\n', true)).toBe(false);
     const answer = await ask('execute', { command: 'printf "Proceed? [y/N] "; read x; exit 1' });
     expect(answer.note).toContain('stdin is empty');
   });

@@ -154,7 +154,7 @@ async function serve(
     ({ era }) =>
       createMcpServer({
         connection,
-        tellAll: era === 'modern',
+        notifyAll: era === 'modern',
         directory,
         environment: { inherit: 'none' },
         // The client's environment, not that of the keeper.

@@ -1,7 +1,7 @@
 // Process outputs as MCP resources: holdfast://process/ID/output.
 
 import { HoldfastError } from '../../protocol/errors.ts';
-import { endingWords } from '../process/ending.ts';
+import { describeOutcome } from '../process/ending.ts';
 import { readOutput } from '../text/output-reading.ts';
 import type { Toolbox } from '../toolbox.ts';
 
@@ -29,7 +29,7 @@ export function outputUri(id: string): string {
   return `${PREFIX}${encodeURIComponent(id)}${SUFFIX}`;
 }
 
-/** Undefined for what names no output of a process. */
+/** Undefined if the URI is not the output of a process. */
 export function processOf(uri: string): string | undefined {
   if (!uri.startsWith(PREFIX) || !uri.endsWith(SUFFIX)) return undefined;
   try {
@@ -54,7 +54,7 @@ export async function listResources(
   const resources = processes.map((process) => ({
     uri: outputUri(process.id),
     name: process.command.slice(0, 80),
-    description: process.outcome ? (endingWords(process.outcome) ?? 'ended') : 'running',
+    description: process.outcome ? (describeOutcome(process.outcome) ?? 'ended') : 'running',
     mimeType: 'text/plain' as const,
     size: process.bytes.total,
   }));
@@ -62,7 +62,7 @@ export async function listResources(
   return { resources, ...(next < total && { nextCursor: String(next) }) };
 }
 
-/** A look: what the model has read by its tools stays as it is. */
+/** Does not move the cursor of the model's tools. */
 export async function readResource(toolbox: Toolbox, id: string): Promise<string> {
   const context = await toolbox.context();
   return (await readOutput(context, await context.api.get(id), { peek: true })).text;

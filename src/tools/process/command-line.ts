@@ -1,11 +1,11 @@
-// The command of an execute call as it is started: by sh as it is, by bash with a last word about its pipeline, and in an
+// How the command of an execute call is started: by sh as it is, by bash with a report of its pipeline, and in an
 // environment in which no program waits for a person.
 
 import type { StartSpec } from '../../protocol/operations.ts';
 import type { ToolInput } from '../tool-inputs.ts';
 import type { ToolSettings } from '../tool-context.ts';
 
-/** Pagers, editors and prompts give way; colours are not asked for. */
+/** Turns off pagers, editors, prompts and colours. */
 const UNATTENDED = {
   CODER_CHAT_AGENT: 'true',
   GIT_EDITOR: 'true',
@@ -20,8 +20,8 @@ const UNATTENDED = {
 } as const;
 
 // oxlint-disable-next-line no-control-regex
-const TOLD_STATUS = /\x1b\]7770;pipeline=([\d ]+)\x07$/;
-/** The longest of it that is looked for at the end of the output. */
+const STATUS_REPORT = /\x1b\]7770;pipeline=([\d ]+)\x07$/;
+/** The longest report that is looked for at the end of the output. */
 export const STATUS_BYTES = 512;
 
 export function startSpec(
@@ -53,7 +53,7 @@ export function startSpec(
   };
 }
 
-export function toldStatus(lastBytes: Buffer): number[] | undefined {
-  const match = TOLD_STATUS.exec(lastBytes.subarray(-STATUS_BYTES).toString('latin1'));
+export function parseStatus(lastBytes: Buffer): number[] | undefined {
+  const match = STATUS_REPORT.exec(lastBytes.subarray(-STATUS_BYTES).toString('latin1'));
   return match?.[1]?.split(' ').map(Number);
 }

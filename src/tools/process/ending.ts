@@ -1,7 +1,7 @@
-// How a process stands, in the words and fields of the tools: an exit code only where there is one.
+// The state of a process in the fields and words of the tools: an exit code only if there is one.
 
 import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
-import { durationWords } from '../duration.ts';
+import { formatDuration } from '../duration.ts';
 
 export interface Status {
   readonly running: boolean;
@@ -23,7 +23,7 @@ export function succeeded(outcome: Outcome | undefined): boolean {
 }
 
 /** What the exit code does not say. */
-export function endingWords(outcome: Outcome | undefined): string | undefined {
+export function describeOutcome(outcome: Outcome | undefined): string | undefined {
   if (!outcome) return undefined;
   switch (outcome.kind) {
     case 'exit':
@@ -31,7 +31,7 @@ export function endingWords(outcome: Outcome | undefined): string | undefined {
     case 'signal':
       return `ended by ${outcome.signal}, ${outcome.by === 'outside' ? 'sent from outside' : `sent by ${outcome.by}`}`;
     case 'timeout':
-      return `ended by its hard timeout after ${durationWords(outcome.afterMs)}`;
+      return `ended by its hard timeout after ${formatDuration(outcome.afterMs)}`;
     case 'oom':
       return 'ended by the kernel: memory ran out';
     case 'lost':

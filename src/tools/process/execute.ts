@@ -1,4 +1,4 @@
-// execute: starts a command and waits for its end, within a time that ends only the waiting.
+// execute: starts a command and waits for its exit, up to a timeout that ends only the wait.
 
 import { randomId } from '../../base/ids.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -10,20 +10,26 @@ import {
   commandAnswer,
   SETTLE_MS,
   settled,
-  untilEnded,
+  waitForExit,
   type CommandAnswer,
 } from './command-answer.ts';
-import { durationWords } from '../duration.ts';
+import { formatDuration } from '../duration.ts';
 import { endProcess } from './interruption.ts';
 import { joinNotes, notes } from '../notes.ts';
 import { readShell } from '../shell/ampersand.ts';
 import { durationOf } from '../tool-errors.ts';
 import type { ToolInput } from '../tool-inputs.ts';
 import type { ToolCall, ToolContext } from '../tool-context.ts';
-import { givenUp, LONGEST_ASK_MS, nowMs, telling, TIMER_SLACK_MS } from './wait-slices.ts';
+import {
+  abandonSignal,
+  MAX_REQUEST_MS,
+  nowMs,
+  withProgress,
+  TIMER_SLACK_MS,
+} from './wait-slices.ts';
 
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** A command that cannot work ends about now; it is told at once. */
+/** A command that cannot work fails about now, and is reported at once. */
 const FIRST_LOOK_MS = 300;
 const NO_SHELL =
   'There is no POSIX shell on the PATH of the host. Install one (on Windows Git Bash, MSYS2 or WSL, see https://learn.microsoft.com/windows/wsl/install) and start the host again.';
@@ -35,7 +41,7 @@ export async function execute(
 ): Promise<CommandAnswer> {
   const reading = readShell(input.command);
   const background = input.run_in_background === true || reading.promoted !== undefined;
-  // Asked for in so many words, the command is left as it is.
+  // With an explicit run_in_background the command stays unchanged.
   const command =
     input.run_in_background === true ? input.command : (reading.promoted ?? input.command);
   const timeoutMs = durationOf('timeout', input.timeout, DEFAULT_TIMEOUT_MS);
@@ -65,7 +71,10 @@ interface Started {
   readonly startMs: number;
 }
 
-/** One request for a command that ends in time: the start is answered with its end, and with all that it left behind. */
+/**
+ * One request for a command that exits in time: the answer to the start has its outcome and says whether descendants
+ * are left.
+ */
 async function startAndWait(
   context: ToolContext,
   spec: StartSpec,
@@ -73,18 +82,18 @@ async function startAndWait(
   call: ToolCall,
 ): Promise<Started> {
   const startMs = nowMs(context);
-  const wait = { waitMs: Math.ceil(Math.min(waitMs, LONGEST_ASK_MS)), settleMs: SETTLE_MS };
-  const started = await telling(context, waitMs, call, () =>
-    startOrInterrupt(context.api.start({ ...spec, ...wait }, givenUp(call)), call),
+  const wait = { waitMs: Math.ceil(Math.min(waitMs, MAX_REQUEST_MS)), settleMs: SETTLE_MS };
+  const started = await withProgress(context, waitMs, call, () =>
+    startOrInterrupt(context.api.start({ ...spec, ...wait }, abandonSignal(call)), call),
   );
   const { process, attached } = started;
-  // A keeper of an older build answers with the exit.
+  // A keeper of an older build answers at the exit, without waiting for descendants.
   const leftMs = nowMs(context) - startMs - process.durationMs;
   const early = attached || leftMs < CLOSE_MS - TIMER_SLACK_MS;
   return { process: early ? await settled(context, process) : process, attached, startMs };
 }
 
-/** The answer to a start may be lost with the interest in it: what was started is found by its key. */
+/** After an interrupt the answer to the start is not awaited: the process is found by its key. */
 async function startOrInterrupt<T>(starting: Promise<T>, { interrupt }: ToolCall): Promise<T> {
   if (!interrupt) return starting;
   starting.catch(() => undefined);
@@ -130,34 +139,34 @@ async function inBackground(
 async function inForeground(
   context: ToolContext,
   { process, attached, startMs }: Started,
-  asked: { input: ToolInput<'execute'>; timeoutMs: number; call: ToolCall },
+  request: { input: ToolInput<'execute'>; timeoutMs: number; call: ToolCall },
 ): Promise<CommandAnswer> {
-  const { input, call } = asked;
+  const { input, call } = request;
   const elapsedMs = nowMs(context) - startMs;
-  // A replay waits out what is left of the time that the first call had.
+  // A repeated call waits only for the rest of the first call's timeout.
   const ageMs = attached ? Math.max(0, process.durationMs - elapsedMs) : 0;
-  const leftMs = Math.max(0, asked.timeoutMs - ageMs);
+  const leftMs = Math.max(0, request.timeoutMs - ageMs);
   const waitMs = Math.min(leftMs, call.maxWaitMs ?? Infinity);
   let now = process;
   if (!now.outcome && elapsedMs < waitMs - TIMER_SLACK_MS) {
-    const ended = await untilEnded(context, process.id, { timeoutMs: waitMs, startMs }, call);
+    const ended = await waitForExit(context, process.id, { timeoutMs: waitMs, startMs }, call);
     if (ended.answer) return ended.answer;
     now = ended.process;
   }
-  const told = await commandAnswer(context, now, { command: input.command });
-  if (now.outcome) return told;
+  const current = await commandAnswer(context, now, { command: input.command });
+  if (now.outcome) return current;
   context.leftRunning(process.id);
   const capped = waitMs < leftMs;
   return {
-    ...told,
+    ...current,
     success: false,
     exit_code: -1,
-    error: `command timed out after ${durationWords(capped ? waitMs : asked.timeoutMs)} and is still running`,
-    ...joinNotes(capped && notes.capped, notes.goesOn, told.note),
+    error: `command timed out after ${formatDuration(capped ? waitMs : request.timeoutMs)} and is still running`,
+    ...joinNotes(capped && notes.capped, notes.goesOn, current.note),
   };
 }
 
-/** A person stopped the agent: what it was waiting for ends, what it left in the background goes on. */
+/** A person stopped the agent: the process that it waited for is killed, processes in the background continue. */
 async function interrupted(
   context: ToolContext,
   target: { id: string | undefined; key: string },

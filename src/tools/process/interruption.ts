@@ -1,4 +1,4 @@
-// Ending a process on behalf of a caller that is already gone: for a few seconds, by its id or by the key of its start.
+// Kills a process for a caller that is already gone: tries for a few seconds, by its id or by the key of its start.
 
 import { pause } from '../../protocol/cancellation.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -8,7 +8,7 @@ import { nowMs } from './wait-slices.ts';
 const LONGEST_TRY_MS = 5000;
 const BETWEEN_TRIES_MS = 200;
 
-/** True when it was ended, or had ended by itself. Not to be found yet is not gone: its start may be on its way. */
+/** True if it was killed or had exited. A process that is not found yet may still be starting. */
 export async function endProcess(
   context: ToolContext,
   { id, key }: { id?: string | undefined; key: string },

@@ -9,9 +9,9 @@ import type { ToolOutput } from '../tool-outputs.ts';
 import type { ToolCall, ToolContext } from '../tool-context.ts';
 
 const DEFAULT_LIMIT = 10;
-/** Running ones are never hidden by the limit, up to this. */
-const MOST = 100;
-const LONGEST_COMMAND = 300;
+/** Running ones are listed beyond the limit, up to this. */
+const MAX_LISTED = 100;
+const MAX_COMMAND_LENGTH = 300;
 
 export async function processList(
   context: ToolContext,
@@ -19,17 +19,17 @@ export async function processList(
   call: ToolCall,
 ): Promise<ToolOutput<'process_list'>> {
   const answer = await reportAsFailure('list processes', call.signal, async () => {
-    const { processes, total } = await context.api.list({ limit: MOST });
+    const { processes, total } = await context.api.list({ limit: MAX_LISTED });
     const shown = processes.filter(({ outcome }, index) => index < limit || !outcome);
     return {
-      processes: shown.map((process) => listed(context, process)),
+      processes: shown.map((process) => toListEntry(context, process)),
       ...(total > shown.length && { total }),
     };
   });
   return 'processes' in answer ? answer : { processes: [], ...answer };
 }
 
-function listed(
+function toListEntry(
   context: ToolContext,
   process: ProcessInfo,
 ): ToolOutput<'process_list'>['processes'][number] {
@@ -53,6 +53,6 @@ function listed(
 
 function shortened(command: string): string {
   const letters = Array.from(command);
-  if (letters.length <= LONGEST_COMMAND) return command;
-  return `${letters.slice(0, LONGEST_COMMAND - 1).join('')}…`;
+  if (letters.length <= MAX_COMMAND_LENGTH) return command;
+  return `${letters.slice(0, MAX_COMMAND_LENGTH - 1).join('')}…`;
 }

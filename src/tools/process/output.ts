@@ -1,14 +1,14 @@
-// process_output: what a process has printed so far, all of it, what is new, or from a byte on.
+// process_output: all output so far, only new output, or output from a byte on.
 
 import type { ProcessInfo } from '../../protocol/process.ts';
-import { commandAnswer, quiet, untilEnded, type CommandAnswer } from './command-answer.ts';
+import { commandAnswer, quiet, waitForExit, type CommandAnswer } from './command-answer.ts';
 import { joinNotes, notes } from '../notes.ts';
 import { durationOf } from '../tool-errors.ts';
 import type { ToolInput } from '../tool-inputs.ts';
 import type { ToolCall, ToolContext } from '../tool-context.ts';
 
 const DEFAULT_WAIT_MS = 10_000;
-/** Reads in a row that brought nothing, from which on they are polling. */
+/** From this many reads in a row without new output, the model is polling. */
 const POLLING_READS = 2;
 
 export async function processOutput(
@@ -17,20 +17,23 @@ export async function processOutput(
   call: ToolCall,
 ): Promise<CommandAnswer> {
   const { process_id: id, wait_timeout: wait, offset, max_bytes: maxBytes } = input;
-  const asked = durationOf('wait_timeout', wait, offset === undefined ? DEFAULT_WAIT_MS : 0);
-  const waitMs = Math.min(asked, call.maxWaitMs ?? Infinity);
+  const requestedMs = durationOf('wait_timeout', wait, offset === undefined ? DEFAULT_WAIT_MS : 0);
+  const waitMs = Math.min(requestedMs, call.maxWaitMs ?? Infinity);
   const from = offset ?? (input.new_only === true ? context.cursor.offset(id) : 0);
-  const { process, answer } = await untilEnded(context, id, { timeoutMs: waitMs }, call);
+  const { process, answer } = await waitForExit(context, id, { timeoutMs: waitMs }, call);
   if (answer) return answer;
   const seen = context.cursor.offset(id);
   const to = offset === undefined ? {} : { to: offset + pageBytes(context, maxBytes) };
-  const told = await commandAnswer(context, process, { part: { from, maxBytes, ...to } });
+  const current = await commandAnswer(context, process, { part: { from, maxBytes, ...to } });
   return {
-    ...told,
-    ...goOn(process, offset, to.to),
+    ...current,
+    ...nextPage(process, offset, to.to),
     command: process.command,
     ...quiet(context, process),
-    ...joinNotes(...runningNotes(context, process, { seen, capped: waitMs < asked }), told.note),
+    ...joinNotes(
+      ...runningNotes(context, process, { seen, capped: waitMs < requestedMs }),
+      current.note,
+    ),
   };
 }
 
@@ -38,8 +41,8 @@ function pageBytes({ settings }: ToolContext, maxBytes = settings.maxOutputBytes
   return Math.min(maxBytes, settings.maxOutputBytes);
 }
 
-/** A page that is not the last says where the next begins, also after the end. */
-function goOn(
+/** A page that is not the last says where the next begins, even after the exit. */
+function nextPage(
   { bytes }: ProcessInfo,
   offset: number | undefined,
   to: number | undefined,

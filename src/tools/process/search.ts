@@ -1,4 +1,4 @@
-// process_search: finds lines in all that is kept of an output, without reading it all to the model.
+// process_search: finds lines in all stored output, without returning all of it.
 
 import { stripAnsi } from '../../base/bytes/ansi.ts';
 import type { SearchHit } from '../../protocol/views.ts';
@@ -46,7 +46,7 @@ export async function processSearch(
   });
 }
 
-/** Lines around hits that are close together are shown once, as grep does. */
+/** Context lines of close hits are returned once, as grep does. */
 function withoutRepeats(hits: readonly SearchHit[]): SearchHit[] {
   const shown: SearchHit[] = [];
   for (const hit of hits) {
@@ -61,7 +61,7 @@ function withoutRepeats(hits: readonly SearchHit[]): SearchHit[] {
   return shown;
 }
 
-/** All lines between two hits, if their contexts have them: only then do the bytes add up. */
+/** All lines between two hits if their contexts have them, which is when the bytes add up. */
 function linesBetween(one: SearchHit, two: SearchHit): readonly string[] | undefined {
   const bytes = two.offset - one.endOffset;
   for (const lineEnd of [1, 2])
@@ -84,7 +84,7 @@ function moreFrom({
   truncated: boolean;
   hits: readonly SearchHit[];
 }): number | undefined {
-  // Behind the line break of the last hit.
+  // After the line break of the last hit.
   const last = hits.at(-1);
   return truncated && last ? last.endOffset + 1 : undefined;
 }

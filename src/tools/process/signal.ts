@@ -1,4 +1,4 @@
-// process_signal: ends a process and everything it started, and says what survived.
+// process_signal: ends a process and everything it started, and lists survivors.
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { SignalResult } from '../../protocol/host-api.ts';
@@ -21,8 +21,8 @@ export async function processSignal(
       result = await context.api.signal({ id, signal, by });
     } catch (error) {
       if (!(error instanceof HoldfastError) || error.code !== 'not_running') throw error;
-      const standing = statusOf(await snapshot(context, id));
-      return { success: true, message: `process ${id} had already exited`, ...standing };
+      const status = statusOf(await snapshot(context, id));
+      return { success: true, message: `process ${id} had already exited`, ...status };
     }
     const { survivors, escalated, refused = [] } = result;
     const unreached = refused.length > 0 ? `; ${refused.length} could not be signalled` : '';

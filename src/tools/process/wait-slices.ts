@@ -1,5 +1,5 @@
-// Waits of the tools: as long as was asked for, whatever the server's own limit is, with a sign of life now and then;
-// and the snapshot that follows when a wait breaks.
+// Waits of the tools: as long as requested, whatever the server's own limit is, with progress reports; and a bounded
+// snapshot.
 
 import { pause } from '../../protocol/cancellation.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -8,11 +8,11 @@ import type { Params } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import type { ToolCall, ToolContext } from '../tool-context.ts';
 
-/** One question to the server; the next follows at once when it was answered in time. */
-export const LONGEST_ASK_MS = 300_000;
-/** Between two questions when the server answers early: no loop without a pause. */
+/** The longest single request; the next one follows at once. */
+export const MAX_REQUEST_MS = 300_000;
+/** The pause if the server answers early, so that there is no busy loop. */
 const EARLY_PAUSE_MS = 1000;
-/** Timers may be early by a little; that is no early answer. */
+/** Timers may fire a little early. */
 export const TIMER_SLACK_MS = 5;
 const SNAPSHOT_MS = 30_000;
 
@@ -20,7 +20,7 @@ export type WaitFor = Pick<Params<'wait'>, 'waits' | 'mode'>;
 
 export interface WaitTime {
   readonly timeoutMs: number;
-  /** When it began to count; now, unless told. */
+  /** When the wait began; by default now. */
   readonly startMs?: number;
 }
 
@@ -30,13 +30,13 @@ export async function waitAtMost(
   { timeoutMs, startMs = nowMs(context) }: WaitTime,
   call: ToolCall,
 ): Promise<WaitResult> {
-  const signal = givenUp(call);
-  const stopTelling = tellProgress(context, timeoutMs, call, startMs);
+  const signal = abandonSignal(call);
+  const stopReporting = reportProgress(context, timeoutMs, call, startMs);
   try {
     for (;;) {
       const askedMs = nowMs(context);
       const leftMs = Math.max(0, timeoutMs - (askedMs - startMs));
-      const ask = Math.min(leftMs, LONGEST_ASK_MS);
+      const ask = Math.min(leftMs, MAX_REQUEST_MS);
       const answer = await context.api.wait({ ...wanted, timeoutMs: Math.ceil(ask) }, signal);
       if (answer.met.length > 0) return answer;
       if (nowMs(context) - startMs >= timeoutMs - TIMER_SLACK_MS) return answer;
@@ -44,11 +44,11 @@ export async function waitAtMost(
         await pause(context.clock, EARLY_PAUSE_MS, signal);
     }
   } finally {
-    stopTelling();
+    stopReporting();
   }
 }
 
-/** How the process stands, without waiting for it, and not for ever. */
+/** The state of a process, with a timeout. */
 export async function snapshot(context: ToolContext, id: string): Promise<ProcessInfo> {
   const controller = new AbortController();
   const late = pause(context.clock, SNAPSHOT_MS, controller.signal).then(() => {
@@ -62,8 +62,8 @@ export async function snapshot(context: ToolContext, id: string): Promise<Proces
   }
 }
 
-/** Either way the caller no longer listens. */
-export function givenUp({ signal, interrupt }: ToolCall): AbortSignal | undefined {
+/** The caller no longer listens in either case. */
+export function abandonSignal({ signal, interrupt }: ToolCall): AbortSignal | undefined {
   if (signal && interrupt) return AbortSignal.any([signal, interrupt]);
   return signal ?? interrupt;
 }
@@ -72,14 +72,14 @@ export function nowMs({ clock }: Pick<ToolContext, 'clock'>): number {
   return clock.nowUs() / 1000;
 }
 
-/** While something else than the host's own wait takes its time. */
-export async function telling<T>(
+/** Reports progress while `work` runs. */
+export async function withProgress<T>(
   context: ToolContext,
   ofMs: number,
   call: ToolCall,
   work: () => Promise<T>,
 ): Promise<T> {
-  const stop = tellProgress(context, ofMs, call);
+  const stop = reportProgress(context, ofMs, call);
   try {
     return await work();
   } finally {
@@ -87,7 +87,7 @@ export async function telling<T>(
   }
 }
 
-function tellProgress(
+function reportProgress(
   context: ToolContext,
   ofMs: number,
   { progress }: ToolCall,

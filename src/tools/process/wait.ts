@@ -1,8 +1,8 @@
-// process_wait: one call that answers when something happens, instead of many that ask whether it has.
+// process_wait: one call that returns when something happens, instead of polling.
 
 import type { Met } from '../../protocol/host-api.ts';
 import type { Condition } from '../../protocol/operations.ts';
-import { printed, quiet } from './command-answer.ts';
+import { outputFields, quiet } from './command-answer.ts';
 import { statusOf } from './ending.ts';
 import { joinNotes, notes } from '../notes.ts';
 import { fetchCall, readOutput } from '../text/output-reading.ts';
@@ -23,8 +23,8 @@ export async function processWait(
   call: ToolCall,
 ): Promise<WaitAnswer> {
   const conditions = conditionsOf(input);
-  const asked = durationOf('wait_timeout', input.wait_timeout, DEFAULT_WAIT_MS);
-  const waitMs = Math.min(asked, call.maxWaitMs ?? Infinity);
+  const requestedMs = durationOf('wait_timeout', input.wait_timeout, DEFAULT_WAIT_MS);
+  const waitMs = Math.min(requestedMs, call.maxWaitMs ?? Infinity);
   const ids = Array.from(new Set(input.process_ids));
   return reportAsFailure('wait for process', call.signal, async () => {
     const startMs = nowMs(context);
@@ -37,7 +37,7 @@ export async function processWait(
     const processes = await inTurn(shown, (id) =>
       waited(context, id, { met: met.find((each) => each.id === id), maxBytes: share }),
     );
-    const capped = timedOut && waitMs < asked;
+    const capped = timedOut && waitMs < requestedMs;
     const cut = processes.find(({ truncated }) => truncated);
     return {
       success: !timedOut,
@@ -53,7 +53,7 @@ export async function processWait(
   });
 }
 
-/** The end of a process always ends the wait for it. */
+/** The exit of a process always ends the wait for it. */
 function conditionsOf({ text, pattern, port, silence }: ToolInput<'process_wait'>): Condition[] {
   const forMs = silence === undefined ? undefined : durationOf('silence', silence, 0);
   const wanted: Condition[] = [
@@ -65,7 +65,7 @@ function conditionsOf({ text, pattern, port, silence }: ToolInput<'process_wait'
   return [...wanted, { kind: 'exit' }];
 }
 
-/** With what is new since the caller last read it. */
+/** With the output that the caller has not read. */
 async function waited(
   context: ToolContext,
   id: string,
@@ -79,7 +79,7 @@ async function waited(
     ...(met?.line !== undefined && { line: met.line }),
     ...(met?.port !== undefined && { port: met.port }),
     ...statusOf(process),
-    ...printed(reading, process),
+    ...outputFields(reading, process),
     wall_duration_ms: Math.round(process.durationMs),
     ...(!process.outcome && quiet(context, process)),
   };

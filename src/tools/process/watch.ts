@@ -1,5 +1,5 @@
-// Watching processes for a client that is told instead of asking: the growth of an output it subscribed to, and the end
-// of what it left in the background. One wait per process, given up when the client goes.
+// Watches processes for a client that is notified: new output of subscribed processes, and the exit of processes in the
+// background. One wait per process, cancelled when the client disconnects.
 
 import type { Api } from '../../client/api.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -13,7 +13,7 @@ export interface ProcessWatchOptions {
   readonly outputGrew: (id: string) => void;
   readonly ended: (process: ProcessInfo) => void;
   readonly report: (error: unknown) => void;
-  /** Growth within this time is told once. */
+  /** New output within this time is reported once. */
   readonly coalesceMs?: number;
 }
 
@@ -30,7 +30,7 @@ export class ProcessWatch {
     this.options = options;
   }
 
-  /** Throws `not_found` when there is no such process. */
+  /** Throws `not_found` if there is no such process. */
   async watchGrowth(id: string): Promise<void> {
     if (this.growths.has(id)) return;
     const stop = new AbortController();
@@ -50,7 +50,7 @@ export class ProcessWatch {
     this.growths.delete(id);
   }
 
-  /** Its end is told once, however often this is called. */
+  /** The exit is reported once, however often this is called. */
   watchEnd(id: string): void {
     if (this.ends.has(id)) return;
     this.ends.add(id);
@@ -68,7 +68,7 @@ export class ProcessWatch {
   ): Promise<void> {
     const { clock, outputGrew, coalesceMs = COALESCE_MS } = this.options;
     const signal = AbortSignal.any([stop, this.closing.signal]);
-    await this.quietly(signal, async () => {
+    await this.reportErrors(signal, async () => {
       for (let from = after; ;) {
         const waits = [{ id, for: [{ kind: 'growth' as const, after: from }] }];
         const [found] = (await api.wait({ waits }, signal)).met;
@@ -83,7 +83,7 @@ export class ProcessWatch {
 
   private async followEnd(id: string): Promise<void> {
     const { signal } = this.closing;
-    await this.quietly(signal, async () => {
+    await this.reportErrors(signal, async () => {
       const api = await this.options.connect();
       const waits = [{ id, for: [{ kind: 'exit' as const }] }];
       const [found] = (await api.wait({ waits }, signal)).met;
@@ -91,8 +91,8 @@ export class ProcessWatch {
     });
   }
 
-  /** Nobody waits for these: what goes wrong is reported, and to be given up or removed is nothing wrong. */
-  private async quietly(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  /** Nobody awaits these: errors are reported, except cancellation and removed processes. */
+  private async reportErrors(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {

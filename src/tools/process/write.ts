@@ -1,10 +1,10 @@
-// process_write: types into a process, and answers with what it says to that.
+// process_write: writes to a process and returns what it prints in reply.
 
 import type { Condition } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
-import { printed } from './command-answer.ts';
+import { outputFields } from './command-answer.ts';
 import { statusOf } from './ending.ts';
-import { joinNotes, notes, wantsInput } from '../notes.ts';
+import { joinNotes, notes, asksForInput } from '../notes.ts';
 import { readOutput } from '../text/output-reading.ts';
 import { durationOf, reportAsFailure, ToolError } from '../tool-errors.ts';
 import type { ToolInput } from '../tool-inputs.ts';
@@ -13,7 +13,7 @@ import type { ToolCall, ToolContext } from '../tool-context.ts';
 import { nowMs, snapshot, waitAtMost } from './wait-slices.ts';
 
 const DEFAULT_WAIT_MS = 2000;
-/** So long nothing more: the answer is complete, most likely. */
+/** After this long without output, the reply is probably complete. */
 const SILENCE_MS = 200;
 const CTRL_C = '\x03';
 
@@ -24,8 +24,8 @@ export async function processWrite(
 ): Promise<ToolOutput<'process_write'>> {
   const { process_id: id, text = '', eof = false, interrupt = false } = input;
   if (text === '' && !eof && !interrupt) throw new ToolError('text, eof or interrupt is required');
-  const asked = durationOf('wait_timeout', input.wait_timeout, DEFAULT_WAIT_MS);
-  const waitMs = Math.min(asked, call.maxWaitMs ?? Infinity);
+  const requestedMs = durationOf('wait_timeout', input.wait_timeout, DEFAULT_WAIT_MS);
+  const waitMs = Math.min(requestedMs, call.maxWaitMs ?? Infinity);
   return reportAsFailure('write to process', call.signal, async () => {
     const before = await context.api.get(id);
     if (interrupt) await pressInterrupt(context, before);
@@ -41,19 +41,19 @@ export async function processWrite(
       success: true,
       written_bytes: written.bytes,
       ...statusOf(process),
-      ...printed(reading, process),
-      ...joinNotes(!process.outcome && wantsInput(reading.text, false) && notes.openStdin),
+      ...outputFields(reading, process),
+      ...joinNotes(!process.outcome && asksForInput(reading.text, false) && notes.openStdin),
     };
   });
 }
 
-/** A terminal makes a signal of the key; without one it is sent as such. */
+/** A terminal turns the key into a signal; without a terminal the signal is sent. */
 async function pressInterrupt(context: ToolContext, { id, streams }: ProcessInfo): Promise<void> {
   if (streams === 'pty') await context.api.write({ id, data: Buffer.from(CTRL_C) });
   else await context.api.signal({ id, signal: 'SIGINT', by: context.settings.by });
 }
 
-/** Until it printed something and fell silent, ended, or the time is over. */
+/** Until it has printed something and stopped, exited, or the time passed. */
 async function listen(
   context: ToolContext,
   before: ProcessInfo,
@@ -71,7 +71,7 @@ async function listen(
     const { bytes, outcome, seq } = await snapshot(context, id);
     if (outcome || nowMs(context) >= untilMs) return;
     if (bytes.total > before.bytes.total) return first({ kind: 'silence', forMs: SILENCE_MS });
-    // What was typed is an event, too, but no answer.
+    // The input is an event too, but not a reply.
     await first({ kind: 'growth', after: seq });
   }
 }

@@ -1,9 +1,9 @@
-// What a command says about running in the background: an "&" at its very end means that nobody should wait for it.
+// Whether a command ends with "&", which means that nobody should wait for it.
 
 import { shellTokens, type ShellToken } from './tokens.ts';
 
 export interface ShellReading {
-  /** The command without its trailing "&"; absent when it has none. */
+  /** The command without its trailing "&"; absent if it has none. */
   readonly promoted?: string;
   /** Its last command is a pipeline, whose exit code is that of its last part. */
   readonly pipeline: boolean;
@@ -22,17 +22,17 @@ function withoutAmpersand(command: string, tokens: readonly ShellToken[]): strin
   const last = tokens.findLastIndex(({ kind }) => kind !== 'newline');
   const [before, ampersand] = [tokens[last - 1], tokens[last]];
   if (ampersand?.kind !== 'operator' || ampersand.text !== '&') return undefined;
-  // Behind another operator or on a line of its own it is a mistake, which the shell shall name.
+  // After another operator, or alone on a line, it is an error that the shell should report.
   if (before === undefined || (before.kind !== 'word' && before.text !== ')')) return undefined;
   const head = command.slice(0, before.end);
-  // A line that goes on in the next says nothing by that.
+  // A line continuation means nothing here.
   const rest = command.slice(ampersand.end).replace(/^(?:[ \t]*\\\n)+/, '');
   if (onlyComments(rest)) return head;
-  // The ampersand may have been all that kept two words apart.
+  // The ampersand may have been the only separator between two words.
   return head + (/^\s/.test(rest) ? '' : ' ') + rest;
 }
 
-/** Otherwise a here-document's body follows, which belongs to the command. */
+/** Otherwise the body of a here-document follows, which belongs to the command. */
 function onlyComments(text: string): boolean {
   return text.split('\n').every((line) => /^\s*(#|$)/.test(line));
 }

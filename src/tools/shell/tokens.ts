@@ -1,8 +1,8 @@
-// The words and operators of a shell command, as far as they decide what an "&" means: quotes, substitutions, comments
-// and here-documents are seen for what they are. Follows sh, and bash where only bash gives a meaning.
+// Splits a shell command into words and operators, with quotes, substitutions, comments and here-documents, as far as
+// they decide what an "&" means. Follows sh, and bash where only bash has a meaning.
 
 export interface ShellToken {
-  /** A here-document's operator and its delimiter count as one word. */
+  /** The operator of a here-document and its delimiter are one word. */
   readonly kind: 'word' | 'operator' | 'newline';
   readonly text: string;
   readonly start: number;
@@ -10,9 +10,9 @@ export interface ShellToken {
 }
 
 export interface ShellTokens {
-  /** Of the outermost list only: what stands in quotes or substitutions is part of a word. */
+  /** Only the outermost list: quotes and substitutions are parts of words. */
   readonly tokens: readonly ShellToken[];
-  /** False when a quote, substitution, parenthesis or here-document is left open. */
+  /** False if a quote, substitution, parenthesis or here-document is not closed. */
   readonly complete: boolean;
 }
 
@@ -37,7 +37,7 @@ class Scanner {
     this.text = text;
   }
 
-  /** Everything up to the end, or, inside a substitution, to the parenthesis that closes it. */
+  /** Everything to the end or, inside a substitution, to its closing parenthesis. */
   list(nested: boolean): ShellToken[] {
     const tokens: ShellToken[] = [];
     let parentheses = 0;
@@ -53,7 +53,7 @@ class Scanner {
       if (token.text === 'case') cases += 1;
       if (token.text === 'esac') cases = Math.max(0, cases - 1);
       if (token.text === '(') parentheses += 1;
-      // In "case", a pattern is closed by a parenthesis that was never opened.
+      // In "case", a pattern ends with a parenthesis that was never opened.
       if (token.text !== ')' || (parentheses === 0 && cases > 0)) continue;
       if (parentheses === 0 && nested) return tokens;
       parentheses = Math.max(0, parentheses - 1);
@@ -82,7 +82,7 @@ class Scanner {
     return made('word');
   }
 
-  /** Process substitutions look like an operator and are words. */
+  /** Process substitutions look like an operator but are words. */
   private operator(): string | undefined {
     const rest = this.text.slice(this.at, this.at + 3);
     if (/^[<>]\(/.test(rest)) return undefined;
@@ -133,7 +133,7 @@ class Scanner {
     this.pieces('"', true);
   }
 
-  /** $'…' of bash: a backslash hides a quote. */
+  /** $'…' of bash: a backslash escapes a quote. */
   private dollarQuoted(): void {
     this.at += 2;
     while (this.at < this.text.length && this.text[this.at] !== "'")
@@ -166,7 +166,7 @@ class Scanner {
     this.hereDocuments = outer;
   }
 
-  /** $(( … )): nothing in it is a command. */
+  /** $(( … )): contains no commands. */
   private arithmetic(): void {
     this.at += 3;
     for (let depth = 2; depth > 0;) {
@@ -190,7 +190,7 @@ class Scanner {
     this.close();
   }
 
-  /** Steps behind the character that closes, if it is there. */
+  /** Steps over the closing character, if it is there. */
   private close(): void {
     if (this.at >= this.text.length) this.complete = false;
     this.at = Math.min(this.text.length, this.at + 1);

@@ -1,37 +1,33 @@
-// What the tools for terminals take. The words on each field are what a model reads.
+// The inputs of the terminal tools. Models read the descriptions.
 
 import * as v from 'valibot';
+import { anyText, between, flag, text } from '../schema-fields.ts';
 
-const text = (about: string) => v.pipe(v.string(), v.description(about));
-const some = (about: string) => v.pipe(v.string(), v.minLength(1), v.description(about));
-const flag = (about: string) => v.optional(v.pipe(v.boolean(), v.description(about)));
-const cells = (about: string) =>
-  v.optional(
-    v.pipe(v.number(), v.integer(), v.minValue(2), v.maxValue(1000), v.description(about)),
-  );
-
-const terminalId = some('The id from terminal_open.');
+const cells = (about: string) => v.optional(between(2, 1000, about));
+const terminalId = text('The id from terminal_open.');
 
 export const terminalInputs = {
   terminal_open: v.object({
     command: v.optional(
-      some('Program to run, such as "vim notes.txt" or "python3" (default: a shell).'),
+      text('Program to run, such as "vim notes.txt" or "python3" (default: a shell).'),
     ),
-    workdir: v.optional(some('Working directory.')),
+    workdir: v.optional(text('Working directory.')),
     cols: cells('Width in characters (default 80).'),
     rows: cells('Height in lines (default 24).'),
-    model_intent: v.optional(text('A short description for the user.')),
+    model_intent: v.optional(anyText('A short description for the user.')),
   }),
   terminal_run: v.object({
     terminal_id: terminalId,
-    command: some('Typed unchanged at the prompt of the shell; several lines are one command.'),
+    command: text('Typed unchanged at the prompt of the shell; several lines are one command.'),
     timeout: v.optional(
-      text('How long to wait for the exit (default "10s"). Afterwards the command keeps running.'),
+      anyText(
+        'How long to wait for the exit (default "10s"). Afterwards the command keeps running.',
+      ),
     ),
   }),
   terminal_keys: v.object({
     terminal_id: terminalId,
-    text: v.optional(text('Text to type first, unchanged.')),
+    text: v.optional(anyText('Text to type first, unchanged.')),
     paste: flag('Paste the text instead of typing it: for several lines.'),
     keys: v.optional(
       v.pipe(
@@ -42,21 +38,23 @@ export const terminalInputs = {
       ),
     ),
     wait_timeout: v.optional(
-      text('How long to wait for the screen to stop changing (default "1s"; "0s": do not wait).'),
+      anyText(
+        'How long to wait for the screen to stop changing (default "1s"; "0s": do not wait).',
+      ),
     ),
   }),
   terminal_wait: v.object({
     terminal_id: terminalId,
-    text: v.optional(some('Wait until the screen shows this text.')),
-    pattern: v.optional(some('Wait until the screen matches this regular expression.')),
+    text: v.optional(text('Wait until the screen shows this text.')),
+    pattern: v.optional(text('Wait until the screen matches this regular expression.')),
     gone: flag('Wait until the text or pattern is gone.'),
     scrolled: flag(
       'Search all output, including what scrolled away (default: the visible screen).',
     ),
     stable: v.optional(
-      some('Wait until the screen has not changed for this long, such as "500ms".'),
+      text('Wait until the screen has not changed for this long, such as "500ms".'),
     ),
-    wait_timeout: v.optional(text('Maximum time to wait (default "30s").')),
+    wait_timeout: v.optional(anyText('Maximum time to wait (default "30s").')),
   }),
   terminal_read: v.object({
     terminal_id: terminalId,
@@ -64,7 +62,7 @@ export const terminalInputs = {
   }),
   terminal_screenshot: v.object({
     terminal_id: terminalId,
-    theme: v.optional(some('Color theme of the picture.')),
+    theme: v.optional(text('Color theme of the picture.')),
   }),
   terminal_close: v.object({ terminal_id: terminalId }),
 } as const;

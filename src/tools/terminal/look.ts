@@ -1,4 +1,4 @@
-// terminal_keys, terminal_wait, terminal_read, terminal_screenshot: a terminal as a person at it has it, keys and screen.
+// terminal_keys, terminal_wait, terminal_read, terminal_screenshot: keys and screen of a terminal.
 
 import type { ScreenText, ScreenWaitSpec } from '../../client/terminal-api.ts';
 import { UNTRUSTED } from '../process/command-answer.ts';
@@ -7,13 +7,13 @@ import { durationOf, reportAsFailure, ToolError } from '../tool-errors.ts';
 import type { ToolInput } from '../tool-inputs.ts';
 import type { ToolOutput } from '../tool-outputs.ts';
 import type { ToolCall, ToolContext } from '../tool-context.ts';
-import { givenUp, nowMs, snapshot, telling } from '../process/wait-slices.ts';
+import { abandonSignal, nowMs, snapshot, withProgress } from '../process/wait-slices.ts';
 
 type Shown = Omit<ToolOutput<'terminal_read'>, 'success' | 'error' | 'note'>;
 
 const DEFAULT_WAIT_MS = 30_000;
 const DEFAULT_REST_MS = 1000;
-/** So long nothing more: the program has drawn what it wanted to, most likely. */
+/** After this long without a change, the program has probably finished drawing. */
 const STABLE_MS = 150;
 
 export async function terminalKeys(
@@ -23,8 +23,8 @@ export async function terminalKeys(
 ): Promise<ToolOutput<'terminal_keys'>> {
   const { terminal_id: id, text = '', paste = false, keys } = input;
   if (text === '' && keys === undefined) throw new ToolError('text or keys is required');
-  const asked = durationOf('wait_timeout', input.wait_timeout, DEFAULT_REST_MS);
-  const timeoutMs = Math.ceil(Math.min(asked, call.maxWaitMs ?? Infinity));
+  const requestedMs = durationOf('wait_timeout', input.wait_timeout, DEFAULT_REST_MS);
+  const timeoutMs = Math.ceil(Math.min(requestedMs, call.maxWaitMs ?? Infinity));
   return reportAsFailure('type into terminal', call.signal, async () => {
     const { terminals } = context.api;
     const once = (part: string): { writeId?: string } =>
@@ -36,7 +36,7 @@ export async function terminalKeys(
     }
     if (keys) ({ seq } = await terminals.input(id, { keys, ...once('keys') }));
     const rest = { stableMs: STABLE_MS, afterSeq: seq, timeoutMs };
-    const { snapshot: screen } = await terminals.waitForScreen(id, rest, givenUp(call));
+    const { snapshot: screen } = await terminals.waitForScreen(id, rest, abandonSignal(call));
     return { success: true, ...(await shown(context, id, screen)) };
   });
 }
@@ -47,13 +47,13 @@ export async function terminalWait(
   call: ToolCall,
 ): Promise<ToolOutput<'terminal_wait'>> {
   const { terminal_id: id } = input;
-  const asked = durationOf('wait_timeout', input.wait_timeout, DEFAULT_WAIT_MS);
-  const timeoutMs = Math.ceil(Math.min(asked, call.maxWaitMs ?? Infinity));
+  const requestedMs = durationOf('wait_timeout', input.wait_timeout, DEFAULT_WAIT_MS);
+  const timeoutMs = Math.ceil(Math.min(requestedMs, call.maxWaitMs ?? Infinity));
   const condition = conditionOf(input);
   return reportAsFailure('wait for terminal', call.signal, async () => {
     const startMs = nowMs(context);
-    const waited = await telling(context, timeoutMs, call, () =>
-      context.api.terminals.waitForScreen(id, { ...condition, timeoutMs }, givenUp(call)),
+    const waited = await withProgress(context, timeoutMs, call, () =>
+      context.api.terminals.waitForScreen(id, { ...condition, timeoutMs }, abandonSignal(call)),
     );
     const { matched, matchedText, nearest, timedOut, ended } = waited;
     return {
@@ -64,7 +64,7 @@ export async function terminalWait(
       ...(ended && { ended }),
       waited_ms: Math.round(nowMs(context) - startMs),
       ...(await shown(context, id, waited.snapshot)),
-      ...joinNotes(timedOut && timeoutMs < asked && notes.capped),
+      ...joinNotes(timedOut && timeoutMs < requestedMs && notes.capped),
     };
   });
 }
@@ -113,7 +113,7 @@ export async function terminalScreenshot(
   });
 }
 
-/** Without empty lines below; the newest part is never cut off. */
+/** Without trailing empty lines; if it does not fit, the first lines are dropped. */
 async function shown(context: ToolContext, id: string, screen: ScreenText): Promise<Shown> {
   const { outcome } = await snapshot(context, id);
   const lines = screen.text.split('\n').map((line) => line.trimEnd());

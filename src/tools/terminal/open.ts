@@ -1,4 +1,4 @@
-// terminal_open and terminal_close: the life of a terminal.
+// terminal_open and terminal_close.
 
 import { randomId } from '../../base/ids.ts';
 import type { TerminalSpec } from '../../client/terminal-api.ts';
@@ -14,9 +14,9 @@ const DEFAULT_SIZE = { cols: 80, rows: 24 };
 /** How long a program has to show something or to fail. */
 const FIRST_LOOK_MS = 300;
 const LAST_LOOK_MS = 50;
-/** What a shell ends with when it could not run the program. */
+/** The exit codes of a shell that could not run the program. */
 const NOT_RUN: ReadonlySet<number> = new Set([126, 127]);
-/** A terminal of its own has its own kind and size, whatever the caller's is. */
+/** A new terminal has a type and size of its own. */
 const ABOUT_CALLER = new Set(['TERM', 'COLUMNS', 'LINES']);
 
 export async function terminalOpen(
@@ -45,7 +45,7 @@ export async function terminalOpen(
   });
 }
 
-/** A program that cannot be run ends about now, and its shell has said why. */
+/** A program that cannot be run fails about now, and its shell has printed why. */
 async function failureAtOnce(
   context: ToolContext,
   { id, seq }: ProcessInfo,

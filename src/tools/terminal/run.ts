@@ -1,4 +1,4 @@
-// terminal_run: types a command at the prompt of a terminal's shell and answers with its own output and exit code.
+// terminal_run: types a command at the prompt of a terminal's shell and returns its output and exit code.
 
 import { randomId } from '../../base/ids.ts';
 import type { TerminalRun } from '../../client/terminal-api.ts';
@@ -9,7 +9,7 @@ import { durationOf, reportAsFailure } from '../tool-errors.ts';
 import type { ToolInput } from '../tool-inputs.ts';
 import type { ToolOutput } from '../tool-outputs.ts';
 import type { ToolCall, ToolContext } from '../tool-context.ts';
-import { givenUp, telling } from '../process/wait-slices.ts';
+import { abandonSignal, withProgress } from '../process/wait-slices.ts';
 
 type Answer = ToolOutput<'terminal_run'>;
 
@@ -20,14 +20,14 @@ export async function terminalRun(
   { terminal_id: id, command, timeout }: ToolInput<'terminal_run'>,
   call: ToolCall,
 ): Promise<Answer> {
-  const asked = durationOf('timeout', timeout, DEFAULT_TIMEOUT_MS);
-  const timeoutMs = Math.min(asked, call.maxWaitMs ?? Infinity);
+  const requestedMs = durationOf('timeout', timeout, DEFAULT_TIMEOUT_MS);
+  const timeoutMs = Math.min(requestedMs, call.maxWaitMs ?? Infinity);
   return reportAsFailure('run in terminal', call.signal, async () => {
-    // Under a name a call that is made again waits for the run of the first.
+    // With a name, a repeated call waits for the run of the first.
     const run = `tool-${call.callId ?? randomId()}`;
     const params = { id, command, run, timeoutMs: Math.ceil(timeoutMs) };
-    const result = await telling(context, timeoutMs, call, () =>
-      context.api.terminals.run(params, givenUp(call)),
+    const result = await withProgress(context, timeoutMs, call, () =>
+      context.api.terminals.run(params, abandonSignal(call)),
     );
     const { exitCode, cwd, timedOut, ended } = result;
     return {
@@ -38,7 +38,7 @@ export async function terminalRun(
       ...(timedOut && { timed_out: true }),
       ...(ended && { ended: true }),
       wall_duration_ms: result.durationMs,
-      ...advice(result, timeoutMs < asked),
+      ...advice(result, timeoutMs < requestedMs),
     };
   });
 }

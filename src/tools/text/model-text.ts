@@ -1,5 +1,5 @@
-// The text a model is shown of some output: clean, folded, its beginning and its end within a size. What is left out is
-// counted to the byte, and the mark says which call brings it.
+// The text of an output for a model: clean, folded, its head and tail within a size. Omitted bytes are counted exactly,
+// and a mark names the call that fetches them.
 
 import { decodeUtf8, prefixWithin, suffixWithin } from '../../base/bytes/utf8.ts';
 import { foldRows } from './row-folding.ts';
@@ -12,13 +12,13 @@ export interface Stretch {
 }
 
 export interface ModelTextInput {
-  /** Where the shown part of the output begins and ends. */
+  /** The range of the output that is shown. */
   readonly from: number;
   readonly to: number;
-  /** One stretch, or the beginning and the end with something between that was not fetched or is not kept. */
+  /** One stretch, or head and tail with a gap that was not fetched or is not stored. */
   readonly stretches: readonly Stretch[];
   readonly maxBytes: number;
-  /** How a model asks for the output from an offset on. */
+  /** The call by which a model gets the output from an offset on. */
   readonly fetchCall: (offset: number, bytes: number) => string;
 }
 
@@ -33,23 +33,23 @@ interface ModelTruncation {
   readonly retained_bytes: number;
   readonly omitted_bytes: number;
   readonly strategy: 'head_tail';
-  /** Where what was left out begins. */
+  /** Where the omitted part begins. */
   readonly omitted_offset: number;
 }
 
-/** Of a line, when there is more than one. */
+/** The maximum for one line, if there are several. */
 const MAX_LINE_BYTES = 2048;
 
 export function modelText(input: ModelTextInput): ModelText {
   const parts = input.stretches.map(({ offset, bytes }) => foldRows(textRows(bytes, offset)));
   const rows = parts.flat();
   const unbroken = parts.length <= 1 && covers(input);
-  const whole = joined(rows, endsWithBreak(input));
+  const whole = joinRows(rows, endsWithBreak(input));
   if (unbroken && Buffer.byteLength(whole) <= input.maxBytes) return { text: whole };
   if (!unbroken) return headAndTail(input, parts);
   const most = rows.length === 1 ? input.maxBytes : Math.min(MAX_LINE_BYTES, input.maxBytes);
   const cut = rows.map((row) => cutLine(row, most, input));
-  const text = joined(cut, endsWithBreak(input));
+  const text = joinRows(cut, endsWithBreak(input));
   if (Buffer.byteLength(text) > input.maxBytes) return headAndTail(input, parts);
   const at = cut.find(({ omitted }) => omitted > 0)?.omittedOffset ?? input.from;
   return answer(input, text, { omitted: omittedIn(cut), at });
@@ -63,31 +63,31 @@ interface Shown extends Row {
 
 function headAndTail(input: ModelTextInput, parts: readonly (readonly Row[])[]): ModelText {
   const { from, to, maxBytes } = input;
-  const room = Math.max(0, maxBytes - Buffer.byteLength(mark(input, to, to - from)));
-  const rows = shownRows(input, parts, room);
-  // No head reaches beyond the first stretch.
+  const budget = Math.max(0, maxBytes - Buffer.byteLength(mark(input, to, to - from)));
+  const rows = shownRows(input, parts, budget);
+  // The head ends with the first stretch at the latest.
   const headRows = parts[0]?.length ?? 0;
-  let head = fitting(rows.slice(0, headRows), room / 2);
-  const tail = fitting(rows.slice(head).toReversed(), room - sizeOf(rows.slice(0, head)));
+  let head = fitting(rows.slice(0, headRows), budget / 2);
+  const tail = fitting(rows.slice(head).toReversed(), budget - sizeOf(rows.slice(0, head)));
   const firstTail = Math.max(rows.length - tail, parts.length > 1 ? headRows : 0);
-  const [bottom, left] = [rows.slice(firstTail), room - sizeOf(rows.slice(firstTail))];
+  const [bottom, left] = [rows.slice(firstTail), budget - sizeOf(rows.slice(firstTail))];
   head = fitting(rows.slice(0, Math.min(headRows, firstTail)), left);
   const top = rows.slice(0, head);
   const start = top.at(-1)?.end ?? from;
   const end = bottom[0]?.start ?? to;
   const text =
-    joined(top, true) + mark(input, start, end - start) + joined(bottom, endsWithBreak(input));
+    joinRows(top, true) + mark(input, start, end - start) + joinRows(bottom, endsWithBreak(input));
   return answer(input, text, { omitted: end - start + omittedIn([...top, ...bottom]), at: start });
 }
 
-/** Long lines are cut in their middle, and at the gap between two stretches where they run into it. */
+/** Long lines are cut in their middle, or at the gap between two stretches. */
 function shownRows(
   input: ModelTextInput,
   parts: readonly (readonly Row[])[],
-  room: number,
+  budget: number,
 ): Shown[] {
   const few = parts.every((part) => part.length <= 1);
-  const most = few ? Math.max(0, Math.floor(room / 2) - 1) : Math.min(MAX_LINE_BYTES, room);
+  const most = few ? Math.max(0, Math.floor(budget / 2) - 1) : Math.min(MAX_LINE_BYTES, budget);
   return parts.flatMap((part, index) =>
     part.map((row, at) => {
       if (parts.length === 2 && index === 0 && at === part.length - 1) return beginning(row, most);
@@ -134,16 +134,16 @@ function mark({ fetchCall }: ModelTextInput, offset: number, bytes: number): str
   return `... [omitted ${bytes} bytes: ${fetchCall(offset, bytes)}] ...\n`;
 }
 
-/** A long line keeps its beginning and its end. Only of an unchanged one the cut can be told to the byte. */
+/** A long line keeps its beginning and its end. The position of the cut is exact only for an unchanged line. */
 function cutLine(row: Row, maxBytes: number, { fetchCall }: ModelTextInput): Shown {
   const whole = { ...row, omitted: 0, omittedOffset: row.start };
   const bytes = Buffer.from(row.text);
   if (bytes.length <= maxBytes) return whole;
   const note = (cut: number, offset: number): string =>
     ` ... [omitted ${cut} bytes: ${fetchCall(offset, cut)}] ... `;
-  const room = Math.max(0, maxBytes - Buffer.byteLength(note(bytes.length, row.end)));
-  const headEnd = prefixWithin(bytes, Math.floor(room / 2));
-  const tailStart = Math.max(headEnd, suffixWithin(bytes, Math.ceil(room / 2)));
+  const budget = Math.max(0, maxBytes - Buffer.byteLength(note(bytes.length, row.end)));
+  const headEnd = prefixWithin(bytes, Math.floor(budget / 2));
+  const tailStart = Math.max(headEnd, suffixWithin(bytes, Math.ceil(budget / 2)));
   const cut = tailStart - headEnd;
   const offset = row.plain ? row.start + headEnd : row.start;
   const text =
@@ -153,9 +153,9 @@ function cutLine(row: Row, maxBytes: number, { fetchCall }: ModelTextInput): Sho
   return { ...row, text, omitted: cut, omittedOffset: offset };
 }
 
-/** How many of the rows, from the first on, have room. */
-function fitting(rows: readonly Row[], room: number): number {
-  let left = room;
+/** How many rows fit, counted from the first. */
+function fitting(rows: readonly Row[], budget: number): number {
+  let left = budget;
   let count = 0;
   for (const row of rows) {
     left -= Buffer.byteLength(row.text) + 1;
@@ -173,7 +173,7 @@ function omittedIn(rows: readonly Shown[]): number {
   return rows.reduce((sum, { omitted }) => sum + omitted, 0);
 }
 
-function joined(rows: readonly Row[], lineBreak: boolean): string {
+function joinRows(rows: readonly Row[], lineBreak: boolean): string {
   const text = rows.map((row) => row.text).join('\n');
   return lineBreak && rows.length > 0 ? `${text}\n` : text;
 }

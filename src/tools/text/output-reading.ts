@@ -1,4 +1,4 @@
-// Reading output for a model: fetches no more than what the text can be made of, and notes that the caller has seen it.
+// Reads output for a model: fetches no more than the text needs, and moves the caller's cursor.
 
 import { cutEnd, cutStart } from '../../base/bytes/utf8.ts';
 import type { Api } from '../../client/api.ts';
@@ -6,15 +6,15 @@ import type { ProcessInfo } from '../../protocol/process.ts';
 import { modelText, type ModelText, type Stretch } from './model-text.ts';
 import type { ToolContext } from '../tool-context.ts';
 
-/** Bytes fetched of each end for one byte of text: progress bars and colours shrink to little. */
+/** Bytes fetched of each end per byte of text: progress bars and colours shrink a lot. */
 const FETCH_FACTOR = 16;
-const LEAST_FETCH = 64 * 1024;
-const MOST_FETCH = 512 * 1024;
+const MIN_FETCH = 64 * 1024;
+const MAX_FETCH = 512 * 1024;
 
 export interface Reading extends ModelText {
   readonly from: number;
   readonly to: number;
-  /** The last bytes of all the output, where they were fetched for this. */
+  /** The last bytes of the output, if they were fetched. */
   readonly ending?: Buffer;
 }
 
@@ -22,26 +22,26 @@ export interface ReadingPart {
   readonly from?: number;
   readonly to?: number;
   readonly maxBytes?: number | undefined;
-  /** A look that does not count as reading. */
+  /** Does not move the cursor. */
   readonly peek?: boolean;
 }
 
-/** A process, and how many bytes it has printed. */
-interface Printed {
+/** A process and the size of its output. */
+interface ProcessOutput {
   readonly id: string;
   readonly bytes: Pick<ProcessInfo['bytes'], 'total'>;
 }
 
 export async function readOutput(
-  room: ToolContext,
-  { id, bytes: { total } }: Printed,
+  context: ToolContext,
+  { id, bytes: { total } }: ProcessOutput,
   { from = 0, to = total, maxBytes, peek = false }: ReadingPart = {},
 ): Promise<Reading> {
-  const most = Math.min(maxBytes ?? Infinity, room.settings.maxOutputBytes);
+  const most = Math.min(maxBytes ?? Infinity, context.settings.maxOutputBytes);
   const end = Math.min(to, total);
   const start = Math.min(from, end);
-  const window = Math.min(Math.max(LEAST_FETCH, most * FETCH_FACTOR), MOST_FETCH);
-  const stretches = await fetchStretches(room.api, { id, from: start, to: end, window });
+  const window = Math.min(Math.max(MIN_FETCH, most * FETCH_FACTOR), MAX_FETCH);
+  const stretches = await fetchStretches(context.api, { id, from: start, to: end, window });
   const text = modelText({
     from: start,
     to: end,
@@ -49,13 +49,13 @@ export async function readOutput(
     maxBytes: most,
     fetchCall: (offset) => fetchCall(id, offset),
   });
-  if (!peek) room.cursor.shown(id, end);
+  if (!peek) context.cursor.markRead(id, end);
   const last = stretches.at(-1);
   const ending = last && last.offset + last.bytes.length === total ? last.bytes : undefined;
   return { ...text, from: start, to: end, ...(ending && { ending }) };
 }
 
-/** The call by which a model gets what was left out. */
+/** The call by which a model gets the omitted part. */
 export function fetchCall(id: string, offset: number): string {
   return `process_output {"process_id":"${id}","offset":${offset}}`;
 }
@@ -66,7 +66,7 @@ interface Part {
   readonly to: number;
 }
 
-/** Everything, or both ends; of what is not kept without a hole, the first and the last stretch. */
+/** Everything, or both ends; if there are holes, the first and the last stretch. */
 async function fetchStretches(api: Api, part: Part & { window: number }): Promise<Stretch[]> {
   const { id, from, to, window } = part;
   if (from === to) return [];
@@ -79,7 +79,7 @@ async function fetchStretches(api: Api, part: Part & { window: number }): Promis
   return bothEnds(ends, from, to);
 }
 
-/** Where an end is no longer kept, nothing stands for it: so that what is missing is counted. */
+/** An end that is no longer stored becomes an empty stretch, so that the missing bytes are counted. */
 function bothEnds(found: readonly Stretch[], from: number, to: number): Stretch[] {
   const nothing = (offset: number): Stretch => ({ offset, bytes: Buffer.alloc(0) });
   const [first = nothing(from), last = nothing(to)] = [found[0], found.at(-1)];
@@ -95,7 +95,7 @@ function lateEnd(last: Stretch, from: number, to: number): Stretch {
   return reaches ? last : { offset: to, bytes: Buffer.alloc(0) };
 }
 
-/** The stretches that are still kept, in order. */
+/** The stretches that are still stored, in order. */
 async function fetchPart(api: Api, { id, from, to }: Part): Promise<Stretch[]> {
   const found: { offset: number; parts: Buffer[] }[] = [];
   for (let at = from; at < to;) {

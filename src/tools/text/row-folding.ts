@@ -1,41 +1,30 @@
-// Folding: what a program says again and again is shown once, with how often it came. Only what is the same is folded,
-// and the frames of a progress bar, which differ in their numbers; of these the first and the last stay.
+// Folds repeated rows: equal rows are shown once with their count. Of the steps of a progress bar, which differ in
+// their numbers, the first and the last stay.
 
 import type { Row } from './text-sheet.ts';
 
-/** From so many equal ones on, folding says more than it costs. */
-const FEWEST = 3;
-const LONGEST_BLOCK = 8;
+/** The least number of equal rows for which a fold is shorter. */
+const MIN_REPEATS = 3;
+const MAX_BLOCK = 8;
 const BLANK_LINES = 5;
 
 type Fold = { readonly rows: number; readonly shown: readonly Row[] };
 
 export function foldRows(rows: readonly Row[]): Row[] {
   const folded: Row[] = [];
-  const folds = [binary, blank, block, progress];
   for (let at = 0; at < rows.length;) {
     const row = rows[at];
     if (!row) break;
-    const fold = first(folds, (each) => each(rows, at));
+    const fold =
+      foldBinary(rows, at) ?? foldBlank(rows, at) ?? foldBlock(rows, at) ?? foldProgress(rows, at);
     folded.push(...(fold?.shown ?? [row]));
     at += fold?.rows ?? 1;
   }
   return folded;
 }
 
-function first<T>(
-  folds: readonly ((rows: readonly Row[], at: number) => T | undefined)[],
-  tried: (fold: (rows: readonly Row[], at: number) => T | undefined) => T | undefined,
-): T | undefined {
-  for (const fold of folds) {
-    const found = tried(fold);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-/** Lines of binary data, with the odd ones among them. */
-function binary(rows: readonly Row[], at: number): Fold | undefined {
+/** Lines of binary data, including single text lines between them. */
+function foldBinary(rows: readonly Row[], at: number): Fold | undefined {
   if (rows[at]?.binary !== true) return undefined;
   let count = runLength(rows, at, (row) => row.binary || row.bad);
   while (rows[at + count - 1]?.binary !== true) count -= 1;
@@ -43,18 +32,18 @@ function binary(rows: readonly Row[], at: number): Fold | undefined {
   return { rows: count, shown: [noteRow(`[${end - start} bytes of binary data]`, start, end)] };
 }
 
-function blank(rows: readonly Row[], at: number): Fold | undefined {
+function foldBlank(rows: readonly Row[], at: number): Fold | undefined {
   const count = runLength(rows, at, ({ text }) => text === '');
   if (count < BLANK_LINES) return undefined;
   const { start, end } = span(rows, at, count);
   return { rows: count, shown: [noteRow(`[${count} blank lines]`, start, end)] };
 }
 
-/** One line or several that come again at once, unchanged. */
-function block(rows: readonly Row[], at: number): Fold | undefined {
-  for (let size = 1; size <= LONGEST_BLOCK && at + size * FEWEST <= rows.length; size += 1) {
+/** One or several lines that repeat at once, unchanged. */
+function foldBlock(rows: readonly Row[], at: number): Fold | undefined {
+  for (let size = 1; size <= MAX_BLOCK && at + size * MIN_REPEATS <= rows.length; size += 1) {
     const times = repeats(rows, at, size);
-    if (times < FEWEST) continue;
+    if (times < MIN_REPEATS) continue;
     const once = rows.slice(at, at + size);
     if (once.every(({ text }) => text === '')) return undefined;
     const { start, end } = span(rows, at + size, (times - 1) * size);
@@ -77,12 +66,12 @@ function equal(one: Row | undefined, two: Row | undefined): boolean {
 }
 
 /** Lines with a percentage that differ only in numbers and in the length of a bar. */
-function progress(rows: readonly Row[], at: number): Fold | undefined {
+function foldProgress(rows: readonly Row[], at: number): Fold | undefined {
   const shape = progressShape(rows[at]?.text ?? '');
   if (shape === undefined) return undefined;
   const count = runLength(rows, at, ({ text }) => progressShape(text) === shape);
   const [opening, closing] = [rows[at], rows[at + count - 1]];
-  if (count <= FEWEST || !opening || !closing) return undefined;
+  if (count <= MIN_REPEATS || !opening || !closing) return undefined;
   const { start, end } = span(rows, at + 1, count - 2);
   const note = noteRow(`[${count - 2} more steps of this progress]`, start, end);
   return { rows: count, shown: [opening, note, closing] };

@@ -1,6 +1,5 @@
-// Output as a person would have seen it: a sheet of rows on which carriage returns, backspaces and the cursor movements
-// of progress bars have done their work and colours are gone. Each row knows which bytes of the output it stands for;
-// the rows divide the bytes among them without a hole.
+// Output as a terminal would show it: rows after carriage returns, backspaces and the cursor movements of progress bars
+// were applied, without colours. Each row knows its bytes of the output; the rows cover all bytes.
 
 import { sequenceEnd } from '../../base/bytes/ansi.ts';
 import { decodeUtf8 } from '../../base/bytes/utf8.ts';
@@ -10,11 +9,11 @@ export interface Row {
   /** Bytes of the output, counted from its beginning. */
   readonly start: number;
   readonly end: number;
-  /** The text is the bytes, unchanged (without the line break). */
+  /** The text equals the bytes (without the line break). */
   readonly plain: boolean;
-  /** Holds bytes that are no text. */
+  /** Contains bytes that are not text. */
   readonly bad: boolean;
-  /** Stands for bytes that are not shown, because they are no text at all. */
+  /** Stands for bytes that are not shown, because they are binary. */
   readonly binary: boolean;
 }
 
@@ -28,16 +27,16 @@ interface Line {
 }
 
 const LF = 0x0a;
-/** Anything that makes a line more than its characters. */
+/** Characters that need more than being appended. */
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
 // oxlint-disable-next-line no-control-regex
 const NO_TEXT = /[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffd]/g;
-/** From so many characters that are no text on, and this share of them, a line is binary. */
+/** The least number and share of non-text characters that make a line binary. */
 const BINARY_CHARACTERS = 4;
 const BINARY_SHARE = 0.2;
-/** A terminal that is at most so wide and high: a cursor is sent no further by mistake or malice. */
-const FARTHEST = 2000;
+/** The largest terminal: a cursor never moves further, by mistake or malice. */
+const MAX_POSITION = 2000;
 
 /** The rows of a contiguous part of the output that begins at `offset`. */
 export function textRows(bytes: Buffer, offset: number): Row[] {
@@ -78,7 +77,7 @@ class Sheet {
       line.plain = bad === 0 && ended.length === text.length;
       return;
     }
-    this.obey(text, start);
+    this.apply(text, start);
   }
 
   breakLine(start: number): void {
@@ -87,7 +86,7 @@ class Sheet {
     if (this.row === this.lines.length) this.lines.push(freshLine(start));
   }
 
-  /** `broken`: a line break came last, and opened a line in which nothing stands. */
+  /** `broken`: the output ends with a line break, after which there is an empty line. */
   rows(end: number, broken: boolean): Row[] {
     const { lines } = this;
     const last = lines.at(-1);
@@ -108,7 +107,7 @@ class Sheet {
     return line;
   }
 
-  private obey(text: string, start: number): void {
+  private apply(text: string, start: number): void {
     for (let at = 0; at < text.length;) {
       const code = text.codePointAt(at) ?? 0;
       if (code === 0x1b) {
@@ -134,13 +133,13 @@ class Sheet {
     this.column += 1;
   }
 
-  /** What moves the cursor or erases is done; all else leaves no trace. */
+  /** Applies cursor movements and erasing; ignores everything else. */
   private sequence(sequence: string, start: number): void {
     // oxlint-disable-next-line no-control-regex
     const match = /^\x1b\[([\d;]*)([A-HJKf])$/.exec(sequence);
     if (!match) return;
     const [first = '', second = ''] = (match[1] ?? '').split(';');
-    const count = Math.min(Math.max(1, Number(first)), FARTHEST);
+    const count = Math.min(Math.max(1, Number(first)), MAX_POSITION);
     const [, , final = ''] = match;
     switch (final) {
       case 'A':
@@ -150,7 +149,7 @@ class Sheet {
       case 'E':
         return this.up(-count, final === 'E');
       case 'C':
-        this.column = Math.min(this.column + count, FARTHEST);
+        this.column = Math.min(this.column + count, MAX_POSITION);
         return;
       case 'D':
         this.column = Math.max(0, this.column - count);
@@ -163,7 +162,7 @@ class Sheet {
       case 'J':
         return this.eraseBelow(first);
       default:
-        return this.moveTo(Math.min(Math.max(1, Number(second)), FARTHEST), start);
+        return this.moveTo(Math.min(Math.max(1, Number(second)), MAX_POSITION), start);
     }
   }
 
@@ -180,7 +179,7 @@ class Sheet {
     else for (let at = 0; at <= this.column && at < cells.length; at += 1) cells[at] = ' ';
   }
 
-  /** A cleared screen is a new one: what was on the old one stays readable. */
+  /** A cleared screen is a new one: the old content stays readable. */
   private eraseBelow(mode: string): void {
     if (mode !== '' && mode !== '0') return;
     this.erase('');
@@ -190,7 +189,7 @@ class Sheet {
     }
   }
 
-  /** There is no screen whose lines could be numbered: to be sent to a place means to go on below. */
+  /** There is no screen with numbered lines: an absolute position means the next line. */
   private moveTo(column: number, start: number): void {
     this.row = this.lines.length - 1;
     if (shown(this.current()) !== '') {
