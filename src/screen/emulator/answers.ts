@@ -1,6 +1,5 @@
-// What the terminal answers when a program asks it something: who it is, how it is, where its cursor is, its colours and
-// size. Every answer is made of our own words and numbers; text that came from the program is never sent back to it, so
-// that nothing a program prints can become something it seems to have been typed.
+// Answers to terminal queries of programs: identity, state, cursor, colours and size. Answers consist of our own text
+// and numbers only. Text from the program is never sent back, so that output can never become input.
 
 import { CELL_PIXELS } from '../../base/bytes/terminal-queries.ts';
 import { darkColours, x11Colour } from '../../base/bytes/terminal-colours.ts';
@@ -8,9 +7,9 @@ import { VERSION } from '../../base/version.ts';
 import { GROUND } from './xterm.ts';
 import type { Parser, Xterm } from './xterm.ts';
 
-/** A program that asks more than this at once wants no answers. */
+/** A program that asks more than this at once does not read the answers. */
 const MAX_ANSWERS = 64;
-const ASKS_COLOUR = 0;
+const QUERY_COLOUR = 0;
 const FOREGROUND = 256;
 const BACKGROUND = 257;
 const CURSOR = 258;
@@ -23,17 +22,18 @@ const COLOUR_CODES: Readonly<Record<number, number>> = {
 export class Answers {
   private readonly parser: Parser;
   private waiting: string[] = [];
-  /** Answers to a question whose end has not been seen: it may be BEL, or ESC and a backslash that is yet to come. */
-  private unended: string[] = [];
+  /** Answers to queries whose terminator is not known yet: BEL, or ESC and a backslash that may still come. */
+  private unterminated: string[] = [];
 
   constructor({ terminal, inner }: Xterm) {
     this.parser = inner._inputHandler._parser;
     terminal.onData((answer) => this.add(answer));
     inner._inputHandler.onColor((requests) => {
       for (const { type, index } of requests)
-        if (type === ASKS_COLOUR && this.hasRoom()) this.unended.push(colour(index));
+        if (type === QUERY_COLOUR && this.hasCapacity())
+          this.unterminated.push(colourAnswer(index));
     });
-    // The answer ends as the question did. This comes after the question itself, when it ended so.
+    // An answer has the terminator of its query. This handler runs right after such a query.
     this.parser.registerEscHandler({ final: '\\' }, () => {
       this.end('\x1b\\');
       return false;
@@ -48,12 +48,12 @@ export class Answers {
       if (params[0] === 14) this.add(`\x1b[4;${rows * height};${cols * width}t`);
       if (params[0] === 16) this.add(`\x1b[6;${height};${width}t`);
       if (params[0] === 18) this.add(`\x1b[8;${rows};${cols}t`);
-      // The title (20, 21) is never told.
+      // The title (20, 21) is never reported.
       return false;
     });
   }
 
-  /** What was answered since it was last asked. */
+  /** The answers since the last call. */
   take(): string[] {
     if (this.parser.currentState === GROUND) this.end('\x07');
     const taken = this.waiting;
@@ -63,20 +63,21 @@ export class Answers {
 
   private add(answer: string): void {
     this.end('\x07');
-    if (this.hasRoom()) this.waiting.push(answer);
+    if (this.hasCapacity()) this.waiting.push(answer);
   }
 
   private end(terminator: string): void {
-    for (const answer of this.unended) if (answer !== '') this.waiting.push(answer + terminator);
-    this.unended = [];
+    for (const answer of this.unterminated)
+      if (answer !== '') this.waiting.push(answer + terminator);
+    this.unterminated = [];
   }
 
-  private hasRoom(): boolean {
-    return this.waiting.length + this.unended.length < MAX_ANSWERS;
+  private hasCapacity(): boolean {
+    return this.waiting.length + this.unterminated.length < MAX_ANSWERS;
   }
 }
 
-function colour(index: number): string {
+function colourAnswer(index: number): string {
   const code = COLOUR_CODES[index];
   const { foreground, background, cursor, palette } = darkColours;
   const value =

@@ -1,6 +1,6 @@
-// How many columns a character takes: 0 for one that joins the character before it, 2 for a wide one, else 1. From the
-// Unicode tables, version 15.1 (general category Mn, Me and Cf; East Asian Width W and F). Both lists are runs: how far
-// behind the end of the run before it each begins and, behind a dot, how much longer than one character it is, base 36.
+// How many columns a character takes: 0 if it joins the character before it, 2 if it is wide, else 1. From the Unicode
+// tables, version 15.1 (general category Mn, Me and Cf; East Asian Width W and F). Both lists are runs in base 36: the
+// distance from the end of the run before and, after a dot, the length beyond one character.
 
 const ZERO =
   'lc.33 7o.6 7c.18 2 2.1 2.1 2 21.a 2 1b.k h 2u.6 3.5 3.1 2.3 10 v.q 2k.a 1n.8 a p.3 2.8 2.2 2.4 18.2 ' +
@@ -31,7 +31,7 @@ export function characterWidth(codePoint: number): 0 | 1 | 2 {
   return (WIDTHS[codePoint] ?? 1) as 0 | 1 | 2;
 }
 
-/** One byte per code point: a tenth of a microsecond less for every character that is printed. */
+/** One byte per code point: a tenth of a microsecond faster per printed character. */
 function widths(): Uint8Array {
   const table = new Uint8Array(0x110000).fill(1);
   table.fill(0, 0, 0x20);
@@ -48,7 +48,7 @@ function widths(): Uint8Array {
   return table;
 }
 
-/** The form in which xterm.js asks: width and whether it joins, with what it answered for the character before. */
+/** The interface of xterm.js: width and whether it joins, given the result for the character before. */
 export const unicodeProvider = {
   version: '15.1',
   wcwidth: characterWidth,

@@ -1,5 +1,5 @@
-// A terminal's whole state as bytes, so that a long journal need not be replayed from its beginning. Restored, it goes on
-// exactly as the one it was taken from would have: both screens with scrollback, cursor and saved cursor, attributes,
+// A terminal's complete state as bytes, so that a long journal need not be replayed from its beginning. A restored
+// terminal continues exactly like the original: both screens with scrollback, cursor and saved cursor, attributes,
 // tabs, margins, modes, character sets.
 
 import { deflateSync, inflateSync } from 'node:zlib';
@@ -7,10 +7,10 @@ import type { Skipped } from '../view/snapshot.ts';
 import { CELL_NUMBERS, COMBINED, EXTENDED } from './xterm.ts';
 import type { Attributes, Charset, Extended, Line, ScreenBuffer, Xterm } from './xterm.ts';
 
-/** Changes with everything that is written here, with the emulator's version and with the guard's limits. */
+/** Changes with the format, with the emulator's version and with the guard's limits. */
 const FORMAT = 'holdfast screen 1 xterm 6.0.0';
 
-/** What belongs to the terminal and is not kept in the emulator. */
+/** State that is not in the emulator. */
 interface Extra {
   readonly title: string;
   readonly savedTitles: readonly string[];
@@ -27,9 +27,9 @@ interface SavedAttributes {
 }
 
 interface SavedLine {
-  /** Cells up to the last that differs from an empty one. */
+  /** Cells up to the last that is not empty. */
   readonly cells: number;
-  /** All of them; fewer or more than the columns only on the screen that is not shown. */
+  /** All cells; differs from the columns only on the screen that is not shown. */
   readonly length: number;
   readonly wrapped?: 1;
   readonly combined?: readonly (readonly [number, string])[];
@@ -101,17 +101,17 @@ export interface DecodedCheckpoint {
   readonly cols: number;
   readonly rows: number;
   readonly extra: Extra;
-  /** Puts everything else into a fresh emulator of this size. */
+  /** Restores everything else into a new emulator of this size. */
   into(xterm: Xterm): void;
 }
 
-/** Throws on anything that was not written, whole, by this very version. */
+/** Throws unless the bytes were written completely and by this version. */
 export function decodeCheckpoint(bytes: Uint8Array): DecodedCheckpoint {
   const raw = inflateSync(bytes);
   const head = raw.readUInt32LE(0);
   const saved = JSON.parse(raw.toString('utf8', 4, 4 + head)) as Saved;
   if (saved.format !== FORMAT) throw new Error('This checkpoint is of another version.');
-  // Aligned copy: an array of 32-bit numbers cannot begin anywhere.
+  // A copy, because a Uint32Array must be aligned.
   const cells = new Uint32Array(
     raw.buffer.slice(raw.byteOffset + 4 + head, raw.byteOffset + raw.length),
   );
@@ -171,8 +171,8 @@ function usedCells(line: Line): number {
 }
 
 function saveLine(line: Line, cells: number): SavedLine {
-  const combined = flagged(line, line._combined, cells, { at: 0, flag: COMBINED });
-  const extended = flagged(line, line._extendedAttrs, cells, { at: 2, flag: EXTENDED });
+  const combined = entriesWithFlag(line, line._combined, cells, { at: 0, flag: COMBINED });
+  const extended = entriesWithFlag(line, line._extendedAttrs, cells, { at: 2, flag: EXTENDED });
   return {
     cells,
     length: line.length,
@@ -188,15 +188,15 @@ function saveLine(line: Line, cells: number): SavedLine {
   };
 }
 
-/** What belongs to cells that say so. What an earlier content of a cell left behind is never read again. */
-function flagged<T>(
+/** Entries of cells that have the flag. Entries without it are left over from earlier contents. */
+function entriesWithFlag<T>(
   { _data: data }: Line,
   entries: Readonly<Record<number, T>>,
   cells: number,
   { at, flag }: { readonly at: number; readonly flag: number },
 ): [number, T][] {
   const found: [number, T][] = [];
-  // Nearly every line has none, and a list of none takes longer to make than to go through.
+  // Nearly every line has none, and Object.keys would cost more than this loop.
   for (const key in entries) {
     const col = Number(key);
     if (col < cells && ((data[col * CELL_NUMBERS + at] ?? 0) & flag) !== 0)

@@ -1,5 +1,5 @@
-// Where checkpoints of a screen are kept: in memory, or as files that a later server finds. Only a few, close together at
-// the end and thinner before it, as that is where people look.
+// Stores checkpoints of a screen in memory, or in files that a later server finds. Only a few: dense near the end,
+// where people look, and sparse before.
 
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,21 +10,21 @@ export interface Checkpoint {
   readonly bytes: Uint8Array;
 }
 
-/** What it answers may be old or missing; it only saves time. */
+/** A missing or old checkpoint only costs time. */
 export interface CheckpointStore {
   save(seq: number, bytes: Uint8Array): void | Promise<void>;
-  /** The newest with a number of at most `seq`. */
+  /** The newest one at or before `seq`. */
   nearest(seq: number): Checkpoint | undefined | Promise<Checkpoint | undefined>;
 }
 
-const KEPT = 12;
+const MAX_CHECKPOINTS = 12;
 
 export class MemoryCheckpoints implements CheckpointStore {
   private readonly kept = new Map<number, Uint8Array>();
 
   save(seq: number, bytes: Uint8Array): void {
     this.kept.set(seq, bytes);
-    for (const old of superfluous([...this.kept.keys()])) this.kept.delete(old);
+    for (const old of surplus([...this.kept.keys()])) this.kept.delete(old);
   }
 
   nearest(seq: number): Checkpoint | undefined {
@@ -36,7 +36,7 @@ export class MemoryCheckpoints implements CheckpointStore {
 
 const SUFFIX = '.screen';
 
-/** One file each in a folder of the process's own, readable by the owner only; not there is the same as empty. */
+/** One private file per checkpoint, in a folder of the process; a missing folder counts as empty. */
 export class FileCheckpoints implements CheckpointStore {
   private readonly folder: string;
 
@@ -55,7 +55,7 @@ export class FileCheckpoints implements CheckpointStore {
       // The process was removed meanwhile, and its folder with it.
       if (errnoOf(error) !== 'ENOENT') throw error;
     }
-    for (const old of superfluous(await this.numbers())) await rm(this.path(old), { force: true });
+    for (const old of surplus(await this.numbers())) await rm(this.path(old), { force: true });
   }
 
   async nearest(seq: number): Promise<Checkpoint | undefined> {
@@ -84,22 +84,22 @@ function newest(numbers: readonly number[], upTo: number): number | undefined {
   return fitting.length === 0 ? undefined : Math.max(...fitting);
 }
 
-/** Beyond the few that are kept, the one whose neighbours are closest together; never the last two. */
-function superfluous(numbers: readonly number[]): number[] {
+/** Above the maximum, removes the one whose neighbours are closest together; never the last two. */
+function surplus(numbers: readonly number[]): number[] {
   const kept = numbers.toSorted((a, b) => a - b);
   const gone: number[] = [];
-  while (kept.length > KEPT) {
+  while (kept.length > MAX_CHECKPOINTS) {
     let least = 0;
     for (let at = 1; at < kept.length - 2; at += 1) {
-      if (room(kept, at) < room(kept, least)) least = at;
+      if (spacing(kept, at) < spacing(kept, least)) least = at;
     }
     gone.push(...kept.splice(least, 1));
   }
   return gone;
 }
 
-/** How far a search would fall back without it, in proportion to its distance from the end. */
-function room(kept: readonly number[], at: number): number {
+/** How far a lookup would fall back without it, relative to its distance from the end. */
+function spacing(kept: readonly number[], at: number): number {
   const end = kept.at(-1) ?? 0;
   return ((kept[at + 1] ?? 0) - (kept[at - 1] ?? 0)) / (end - (kept[at] ?? 0) + 1);
 }

@@ -1,6 +1,6 @@
-// The emulator's thread as the main thread sees it: jobs go in, one after the other, owners in turn, each with a budget of
-// processor time. A job that exceeds it costs the thread; a new one is there for the next job, and every screen brings
-// itself back there when it is next used.
+// The emulator's worker thread, as the main thread sees it. Jobs run one after the other, owners take turns, each job
+// has a budget of processor time. A job above its budget costs the thread: the next job gets a new one, and each screen
+// restores itself there when it is next used.
 
 import { builtFile } from '../../base/workers/built-file.ts';
 import { WORKER_PRIORITY, workerProgram } from '../../base/workers/worker-program.ts';
@@ -13,9 +13,9 @@ import type { EmulatorAnswer, EmulatorJob, EmulatorPart } from './emulator-worke
 
 const PROGRAM = workerProgram(builtFile(import.meta.url, './emulator-worker.js'));
 
-/** The thread that held the terminal is gone, and what it held with it. */
+/** The thread was lost, with all terminals in it. */
 export class EmulatorLost extends Error {
-  /** The event it was at, when it was this job that it was lost over. */
+  /** The event that the job was processing, if this job caused the loss. */
   readonly culprit: number | undefined;
 
   constructor(culprit: number | undefined, reason: string) {
@@ -33,12 +33,12 @@ interface Task {
 
 export interface EmulatorsOptions {
   readonly clock: Clock;
-  /** For one job: output that is expected to take three milliseconds, or a whole scrollback to be read. */
+  /** For one job: output that should take three milliseconds, or reading a whole scrollback. */
   readonly budgetMs?: number;
   readonly idleMs?: number;
 }
 
-/** Of the thread. What cells need lies outside of it, in arrays of their own. */
+/** For the heap of the thread. Cells are in typed arrays outside the heap. */
 const MAX_HEAP_MB = 512;
 
 export class EmulatorThread {
@@ -53,8 +53,8 @@ export class EmulatorThread {
   private closed = false;
   private readonly ending = new Set<Promise<unknown>>();
   private lastScreen = 0;
-  private begunUs = 0;
-  private lives = 0;
+  private startedUs = 0;
+  private generations = 0;
 
   constructor(options: EmulatorsOptions) {
     this.clock = options.clock;
@@ -62,12 +62,12 @@ export class EmulatorThread {
     this.idleMs = options.idleMs ?? 30_000;
   }
 
-  /** Changes when the thread, and with it every terminal, was lost or left. */
+  /** Changes when the thread, with every terminal in it, was lost or ended. */
   get generation(): number {
-    return this.lives;
+    return this.generations;
   }
 
-  /** Threads that had to be replaced are not counted as active. */
+  /** Threads that are being replaced do not count. */
   get active(): boolean {
     return this.thread !== undefined;
   }
@@ -106,15 +106,15 @@ export class EmulatorThread {
       onEnd: (end) => this.ended(end),
     });
     const { job } = this.current;
-    this.begunUs = this.clock.nowUs();
-    const handed = job.kind === 'feed' ? [...new Set(job.parts.flatMap(bufferOf))] : [];
-    this.thread.start(job, this.budgetMs, handed);
+    this.startedUs = this.clock.nowUs();
+    const transferred = job.kind === 'feed' ? [...new Set(job.parts.flatMap(bufferOf))] : [];
+    this.thread.start(job, this.budgetMs, transferred);
   }
 
   private ended(end: JobEnd<EmulatorAnswer>): void {
     const task = this.current;
     this.current = undefined;
-    if (task) this.queue.charge(task.owner, (this.clock.nowUs() - this.begunUs) / 1000);
+    if (task) this.queue.charge(task.owner, (this.clock.nowUs() - this.startedUs) / 1000);
     if (end.kind === 'answer') this.answered(task, end.answer);
     else this.lost(task, end);
     this.next();
@@ -138,7 +138,7 @@ export class EmulatorThread {
   ): void {
     const at = this.thread?.progress ?? 0;
     const reason = end.kind === 'slow' ? 'it needed too long' : end.error.message;
-    // What waits would find its terminal gone: it is told at once, and comes again.
+    // The terminals of waiting jobs are gone too: those jobs fail at once and are retried.
     const waiting = this.queue.clear();
     this.dropThread();
     task?.reject(new EmulatorLost(at > 0 ? at : undefined, reason));
@@ -150,7 +150,7 @@ export class EmulatorThread {
     this.cancelIdle = undefined;
     this.current = undefined;
     if (this.thread === undefined) return;
-    this.lives += 1;
+    this.generations += 1;
     this.open.clear();
     const ending = this.thread.end().finally(() => this.ending.delete(ending));
     this.ending.add(ending);

@@ -1,5 +1,5 @@
-// The emulator's worker: holds the terminals of all screens, where a slow or crazed one holds up nobody. It is ended from
-// outside when a job takes too long, and says as it goes which event it is at.
+// The emulator's worker: holds the terminals of all screens, so that a slow one blocks nobody. The main thread ends it
+// if a job takes too long; it reports which event it is processing.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveJobs } from '../../base/workers/timed-thread.ts';
@@ -27,9 +27,9 @@ export type EmulatorJob = { readonly screen: number } & (
 );
 
 export interface EmulatorAnswer {
-  /** What the program asked the terminal, answered. */
+  /** Answers to terminal queries of the program. */
   readonly answers?: readonly string[];
-  /** Events that the emulator could not take in to their end. */
+  /** Events on which the emulator failed. */
   readonly failed?: readonly number[];
   readonly tookMs?: number;
   readonly look?: Look;
@@ -41,7 +41,7 @@ export interface EmulatorAnswer {
 
 const emulators = new Map<number, Emulator>();
 
-// The emulator remarks on its own slowness there, on the standard error of the whole program.
+// xterm.js reports its own slowness with this, to the stderr of the whole program.
 console.warn = () => undefined;
 
 serveJobs(parentPort, workerData, answer, ({ look }) =>
@@ -79,7 +79,7 @@ function restore(screen: number, checkpoint: Uint8Array): EmulatorAnswer {
     emulators.set(screen, emulator);
     return { skipped };
   } catch {
-    // Damaged, or of another version: whoever asked goes without it.
+    // Damaged, or from another version: the caller replays without it.
     return { unreadable: true };
   }
 }

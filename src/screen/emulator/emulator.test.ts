@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { VERSION } from '../../base/version.ts';
 import { characterWidth } from './character-width.ts';
 import { Emulator } from './emulator.ts';
+import { openXterm, verifyInternals, type Inner, type Xterm } from './xterm.ts';
 import { toSnapshot } from '../view/view.ts';
 import { logicalLines, visibleLines } from '../view/snapshot.ts';
 import type { Snapshot } from '../view/snapshot.ts';
@@ -168,6 +169,33 @@ describe('an emulated terminal', () => {
     const changed = Uint8Array.from(kept);
     changed[changed.length >> 1] = (changed[changed.length >> 1] ?? 0) ^ 1;
     expect(() => Emulator.restore(changed)).toThrow(Error);
+  });
+
+  test('[SC63] with an unknown xterm.js it shows the same, without checkpoints and fast paths', () => {
+    const kept = emulator('before').checkpoint([]) ?? new Uint8Array();
+    const plain = new Emulator(SIZE.cols, SIZE.rows, 50, { verified: false });
+    const lines = Array.from({ length: 40 }, (_, n) => `\x1b[3${n % 8}mline ${n}\x1b[0m 漢e\u0301`);
+    const text = `${lines.join('\r\n')}\r\n${'x'.repeat(900)}\x1b[?25l\x1b[2;3Hend`;
+    plain.feed(Buffer.from(text));
+    expect(shown(plain)).toEqual(shown(emulator(text)));
+    expect(plain.checkpoint([])).toBeUndefined();
+    expect(() => Emulator.restore(kept, { verified: false })).toThrow(/xterm/);
+  });
+
+  test('[SC63] the private members of xterm.js are verified before they are written to', () => {
+    const open = () => openXterm(8, 2, 1);
+    expect(open().verified).toBe(true);
+    expect(verifyInternals(open())).toBe(true);
+    const changes: ((xterm: Xterm) => object)[] = [
+      ({ inner }) => ({ ...inner, _bufferService: undefined }),
+      ({ inner }) => ({ ...inner, coreService: { ...inner.coreService, isCursorHidden: false } }),
+      ({ inner }) => ({ ...inner, _oscLinkService: {} }),
+    ];
+    for (const change of changes) {
+      const xterm = open();
+      const inner = change(xterm) as Inner;
+      expect(verifyInternals({ terminal: xterm.terminal, inner })).toBe(false);
+    }
   });
 
   test('[SC3] tells every attribute of a cell', () => {

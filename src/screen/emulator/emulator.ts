@@ -1,5 +1,5 @@
-// One terminal, emulated: bytes and sizes go in, in order; what it shows, and what it answered, come out. Runs in the
-// emulator's worker and nowhere else. It knows no sequence numbers; whoever feeds it does.
+// One emulated terminal: bytes and sizes go in, in order; its screen and its answers to queries come out. Runs only in
+// worker threads. Sequence numbers are the caller's business.
 
 import { Utf8Stream } from '../../base/bytes/utf8.ts';
 import { Answers } from './answers.ts';
@@ -15,16 +15,16 @@ import type { Xterm } from './xterm.ts';
 
 const MAX_TITLE = 1024;
 const MAX_SAVED_TITLES = 10;
-/** The emulator cannot do with fewer columns, and more than this is nobody's screen. */
-const LEAST = { cols: 2, rows: 1 } as const;
-const MOST = { cols: 1000, rows: 500 } as const;
+/** xterm.js needs at least two columns; larger sizes than the maximum are not real. */
+const MIN_SIZE = { cols: 2, rows: 1 } as const;
+const MAX_SIZE = { cols: 1000, rows: 500 } as const;
 
 export interface Look extends Grid {
   readonly cursor: Cursor;
   readonly title: string;
   readonly modes: Modes;
   readonly scrollbackLines: number;
-  /** The normal screen while the alternate one is shown, when it was asked for. */
+  /** The normal screen while the alternate one is shown, if requested. */
   readonly behind?: Grid & { readonly cursor: Cursor };
 }
 
@@ -39,29 +39,37 @@ const MOUSE: Readonly<Record<string, MouseTracking>> = {
 export class Emulator {
   private readonly xterm: Xterm;
   private readonly answers: Answers;
-  private readonly plain: PlainPrint;
+  private readonly plain: PlainPrint | undefined;
   private readonly links = new Links();
   private readonly scrollback: number;
   private utf8 = new Utf8Stream();
   private title = '';
   private savedTitles: string[] = [];
-  /** A character may be incomplete at the end of what was fed. */
+  /** The last bytes may end in the middle of a character. */
   private partial = false;
 
-  constructor(cols: number, rows: number, scrollback: number) {
+  /** `verified: false` takes the paths for an unknown version of xterm.js. */
+  constructor(
+    cols: number,
+    rows: number,
+    scrollback: number,
+    options: { readonly verified?: boolean } = {},
+  ) {
     this.scrollback = scrollback;
-    this.xterm = openXterm(...within(cols, rows), scrollback);
+    this.xterm = openXterm(...clampSize(cols, rows), scrollback, options);
     const { terminal, inner } = this.xterm;
     terminal.unicode.register(unicodeProvider);
     terminal.unicode.activeVersion = unicodeProvider.version;
-    guard(inner, terminal, this.links);
-    this.plain = new PlainPrint(inner, terminal);
+    if (this.xterm.verified) {
+      guard(inner, terminal, this.links);
+      this.plain = new PlainPrint(inner, terminal);
+    }
     this.answers = new Answers(this.xterm);
     terminal.onTitleChange((title) => {
       this.title = cleanTitle(title);
     });
     inner._inputHandler._parser.registerCsiHandler({ final: 't' }, ({ params, length }) => {
-      // Behind its length it holds what an earlier sequence left there.
+      // Beyond `length` the array holds values of an earlier sequence.
       const [what, which] = [params[0], length > 1 ? params[1] : 0];
       if (what === 22 && which !== 1) {
         this.savedTitles.push(this.title);
@@ -72,12 +80,12 @@ export class Emulator {
     });
   }
 
-  /** False when the emulator failed over them: what came before that is shown, the rest of these bytes is not. */
+  /** False if the emulator failed: what came before is shown, the rest of these bytes is not. */
   feed(bytes: Uint8Array): boolean {
     for (let at = 0; at < bytes.length;) {
-      if (!this.partial) at = this.plain.take(bytes, at);
-      const ahead = PlainPrint.ahead(bytes, at);
-      // Plain, and yet not taken: inside of a sequence, or in a mode in which nothing is.
+      if (this.plain && !this.partial) at = this.plain.print(bytes, at);
+      const ahead = PlainPrint.nextStretch(bytes, at);
+      // Plain but not printed: in the middle of a sequence, or in a mode that needs the parser.
       const end = ahead === at ? bytes.length : ahead;
       if (!this.parse(bytes.subarray(at, end))) return false;
       at = end;
@@ -94,22 +102,22 @@ export class Emulator {
       input.parse(withoutRepeats(text));
       return true;
     } catch {
-      // A mistake of the emulator is no reason to lose the screen, or everybody's.
+      // A bug in xterm.js must not cost this screen, or all of them.
       input._parser.reset();
       return false;
     }
   }
 
   resize(cols: number, rows: number): void {
-    this.xterm.terminal.resize(...within(cols, rows));
+    this.xterm.terminal.resize(...clampSize(cols, rows));
   }
 
-  /** The program is in the middle of an update that it wants shown as one. */
+  /** The program is in the middle of a synchronized update. */
   get isUpdating(): boolean {
     return this.xterm.inner.coreService.decPrivateModes['synchronizedOutput'] === true;
   }
 
-  /** What a program asked for since this was last called. */
+  /** Answers to queries since the last call. */
   takeAnswers(): string[] {
     return this.answers.take();
   }
@@ -133,19 +141,24 @@ export class Emulator {
     };
   }
 
-  /** Undefined between the bytes of a sequence or of a character: there, nothing but the bytes themselves say it all. */
+  /** Undefined in the middle of a sequence or a character, whose state is not in the checkpoint. */
   checkpoint(skipped: readonly Skipped[]): Uint8Array | undefined {
-    if (this.partial || this.xterm.inner._inputHandler._parser.currentState !== GROUND)
+    const { inner, verified } = this.xterm;
+    if (!verified || this.partial || inner._inputHandler._parser.currentState !== GROUND)
       return undefined;
     const { title, savedTitles, scrollback } = this;
     const links = this.links.all();
     return encodeCheckpoint(this.xterm, { title, savedTitles, links, scrollback, skipped });
   }
 
-  static restore(bytes: Uint8Array): { emulator: Emulator; skipped: readonly Skipped[] } {
+  static restore(
+    bytes: Uint8Array,
+    options: { readonly verified?: boolean } = {},
+  ): { emulator: Emulator; skipped: readonly Skipped[] } {
     const checkpoint = decodeCheckpoint(bytes);
     const { cols, rows, extra } = checkpoint;
-    const emulator = new Emulator(cols, rows, extra.scrollback);
+    const emulator = new Emulator(cols, rows, extra.scrollback, options);
+    if (!emulator.xterm.verified) throw new Error('This xterm.js cannot restore a checkpoint.');
     emulator.title = extra.title;
     emulator.savedTitles = [...extra.savedTitles];
     emulator.links.restore(extra.links);
@@ -191,20 +204,20 @@ export class Emulator {
   }
 }
 
-/** A reset (ESC c) takes the emulator as long as printing a screen; a second one right behind it changes nothing. */
+/** A reset (ESC c) takes as long as printing a screen; repeating it changes nothing. */
 function withoutRepeats(text: string): string {
   // oxlint-disable-next-line no-control-regex -- that is what it looks for
   return text.includes('\x1bc\x1bc') ? text.replace(/(?:\x1bc){2,}/g, '\x1bc') : text;
 }
 
-function within(cols: number, rows: number): [number, number] {
+function clampSize(cols: number, rows: number): [number, number] {
   return [
-    Math.min(Math.max(cols, LEAST.cols), MOST.cols),
-    Math.min(Math.max(rows, LEAST.rows), MOST.rows),
+    Math.min(Math.max(cols, MIN_SIZE.cols), MAX_SIZE.cols),
+    Math.min(Math.max(rows, MIN_SIZE.rows), MAX_SIZE.rows),
   ];
 }
 
-/** A title is shown in lists and tabs: no controls, and nothing that turns the direction of the text around it. */
+/** A title is shown in lists and tabs: no control characters, and none that change the text direction. */
 function cleanTitle(title: string): string {
   return title.slice(0, MAX_TITLE).replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '');
 }

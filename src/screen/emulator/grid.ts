@@ -1,5 +1,5 @@
-// The cells of an emulated terminal as the emulator keeps them, copied into flat arrays that are handed to another thread,
-// and the rows and styles that are made of them there. The copy is cheap; making rows is not.
+// The cells of an emulated terminal, copied into flat arrays that are transferred to another thread, and the rows and
+// styles made from them there. Copying is cheap; making rows is not.
 
 import type { Colour, Row, Style, Underline } from '../view/snapshot.ts';
 import { CELL_NUMBERS, CODE_POINT, COMBINED, WIDTH_SHIFT } from './xterm.ts';
@@ -8,27 +8,27 @@ import type { Extended, ScreenBuffer, Xterm } from './xterm.ts';
 export interface Grid {
   readonly cols: number;
   readonly rows: number;
-  /** Rows of scrollback first, then the screen; three numbers of the emulator's own for each cell. */
+  /** Rows of scrollback first, then the screen; three numbers per cell, as in xterm.js. */
   readonly data: Uint32Array<ArrayBuffer>;
   readonly wrapped: Uint8Array<ArrayBuffer>;
-  /** JSON of `Extras`: as values, hundreds of thousands of them would hold up the thread that receives them. */
+  /** JSON of `Extras`: as objects, hundreds of thousands of them would block the receiving thread. */
   readonly extras: Uint8Array<ArrayBuffer>;
 }
 
-/** What does not fit into a cell's numbers, by the number of the cell. */
+/** What does not fit into a cell's numbers, by the index of the cell. */
 interface Extras {
   /** Characters with combining marks. */
   readonly clusters: readonly (readonly [at: number, text: string])[];
-  /** Underlines of their own kind and colour, and links by their number. */
+  /** Underline styles and colours, and links by their number. */
   readonly extended: readonly (readonly [at: number, ext: number, link: number])[];
   readonly links: readonly string[];
 }
 
 type Extension = Pick<Extended, '_ext' | 'urlId'>;
 
-/** A cell of width 1 in which nothing is. */
+/** An empty cell of width 1. */
 const EMPTY = 1 << WIDTH_SHIFT;
-/** More styles than this on one screen are shown in the default one. */
+/** Styles above this number are shown as the default. */
 const MAX_STYLES = 0xffff;
 
 const FG_INVERSE = 0x4000000;
@@ -44,7 +44,7 @@ const BG_PROTECTED = 0x20000000;
 const BG_OVERLINE = 0x40000000;
 const COLOUR_MODE = 0x3000000;
 const COLOUR_RGB = 0x3000000;
-/** With all bits set it stands for the default: it was set and taken back. */
+/** All bits set means the default: a colour was set and reset. */
 const UNDERLINE_COLOUR = 0x3ffffff;
 const UNDERLINES: readonly Underline[] = ['none', 'single', 'double', 'curly', 'dotted', 'dashed'];
 
@@ -67,7 +67,7 @@ export function readGrid(
     const end = Math.min(cols, line.length);
     data.set(line._data.subarray(0, end * CELL_NUMBERS), row * cols * CELL_NUMBERS);
     for (let col = end; col < cols; col += 1) data[(row * cols + col) * CELL_NUMBERS] = EMPTY;
-    // Both may hold what a cell had before: the cell's own numbers say whether it counts.
+    // Both may hold entries of earlier contents; the cell's own numbers say whether they count.
     for (const [col, text] of Object.entries(line._combined))
       clusters.push([row * cols + Number(col), text]);
     for (const [col, each] of Object.entries(line._extendedAttrs))
@@ -98,14 +98,14 @@ export function gridRows(grid: Grid): { readonly rows: Row[]; readonly styles: r
   return { rows, styles: styles.all };
 }
 
-/** Nothing for the second half of a wide character. */
+/** Empty for the second half of a wide character. */
 function charOf(content: number, at: number, clusters: ReadonlyMap<number, string>): string {
   if ((content & COMBINED) !== 0) return clusters.get(at) ?? ' ';
   if ((content & CODE_POINT) !== 0) return String.fromCodePoint(content & CODE_POINT);
   return content >> WIDTH_SHIFT === 0 ? '' : ' ';
 }
 
-/** Styles by number, each once. Neighbouring cells mostly share theirs, so the last one is looked at first. */
+/** Numbers the styles. Neighbouring cells mostly share a style, so the last one is checked first. */
 class Styles {
   readonly all: Style[] = [{ fg: 'default', bg: 'default' }];
   private readonly links: readonly string[];
@@ -158,7 +158,7 @@ class Styles {
 
 function underlineOf(extended: Extension | undefined): Underline {
   const style = extended === undefined ? 0 : (extended._ext >>> 26) & 7;
-  // A cell can be linked and still have a plain underline, which then stands in no extension.
+  // A linked cell can have a plain underline, which is in no extension.
   return style === 0 ? 'single' : (UNDERLINES[style] ?? 'single');
 }
 

@@ -1,16 +1,16 @@
-// What keeps a few hostile bytes from costing the emulator minutes or gigabytes. Where a limit cuts, the screen stays what
-// any terminal of this size would show; a budget for the worker's time stands behind all of it.
+// Limits that keep a few hostile bytes from costing the emulator minutes or gigabytes. Within the limits the screen is
+// what any terminal of this size would show. The worker's time budget is the last defence.
 
 import type { FunctionId, Inner, Line, StringCollector } from './xterm.ts';
 
-/** Titles, links, colours: nothing that is meant is longer. The emulator itself would keep 10,000,000 characters. */
+/** Longer titles, links and colours are not real. xterm.js itself would store 10,000,000 characters. */
 const MAX_STRING = 65_536;
-/** A base character with more marks than this is no writing. */
+/** No script has more combining marks on one character. */
 const MAX_CLUSTER = 32;
 const MAX_LINKS = 4096;
 const MAX_LINK = 2048;
 
-/** Functions with a count that the emulator takes literally; more than a line or a screen of it changes nothing. */
+/** Sequences with a count that xterm.js takes literally; more than a line or a screen changes nothing. */
 const COUNTED_BY_COLUMNS: readonly FunctionId[] = [
   { final: '@' },
   { final: 'I' },
@@ -45,12 +45,12 @@ export function guard(inner: Inner, size: Size, links: Links): void {
   limitClusters(inner._bufferService.buffers.active.lines.get(0));
   eraseToLastColumn(inner, size, false);
   eraseToLastColumn(inner, size, true);
-  // The emulator's own book of links has a marker per link that every scrolled line visits.
+  // The link service of xterm.js has a marker per link that every scrolled line visits.
   inner._oscLinkService.registerLink = ({ uri }) => links.number(uri);
   inner._oscLinkService.addLineToLink = () => undefined;
 
   function clamp(id: FunctionId, most: () => number): void {
-    // Asked before the emulator's own; the answer false lets that one go on with what is left of the count.
+    // Runs before the handler of xterm.js; returning false lets that one continue with the reduced count.
     parser.registerCsiHandler(id, ({ params }) => {
       const [count = 0] = params;
       if (count > most()) params[0] = most();
@@ -60,8 +60,8 @@ export function guard(inner: Inner, size: Size, links: Links): void {
 }
 
 /**
- * Erasing up to the cursor when it stands in the last column. The emulator counts the line below from the top of the
- * scrollback: it marks a wrong one, and throws where there is none. So this is done here.
+ * Erasing up to the cursor in the last column. xterm.js counts the line below from the top of the scrollback: it marks
+ * a wrong line, or throws if there is none. So this is done here.
  */
 function eraseToLastColumn(inner: Inner, size: Size, isSelective: boolean): void {
   const input = inner._inputHandler;
@@ -76,7 +76,7 @@ function eraseToLastColumn(inner: Inner, size: Size, isSelective: boolean): void
   });
 }
 
-/** Where hyperlinks lead, by the number that cells carry. 0 is none. */
+/** Targets of hyperlinks, by the number that cells carry. 0 is none. */
 export class Links {
   private readonly numbers = new Map<string, number>();
 
@@ -107,7 +107,7 @@ function limitString(collector: StringCollector): void {
   };
 }
 
-/** Lines have no constructor that could be reached; their class is changed once, through any of them. */
+/** The constructor of lines is not reachable, so their prototype is changed once, through any line. */
 const limited = new WeakSet<object>();
 function limitClusters(any: Line): void {
   const kind = Object.getPrototypeOf(any) as Line;

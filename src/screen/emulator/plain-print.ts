@@ -1,7 +1,6 @@
-// How plain text gets into cells, the short way: printable ASCII and ends of lines, which is most of what is printed. The
-// emulator asks of every character what only some can be: wide, joined to the one before, of another set, inserted, a
-// link. Here that is asked once for a whole run, and where the answer is not "none of it" the emulator's own way is
-// taken. Both ways leave the same cells.
+// A fast path for printable ASCII and line ends, which are most of what is printed. For every character xterm.js checks
+// for widths, joining, character sets, insert mode and links. This checks once per run and otherwise uses xterm.js.
+// Both paths produce the same cells.
 
 import { CELL_NUMBERS, EXTENDED, GROUND, WIDTH_SHIFT } from './xterm.ts';
 import type { Inner, Line, ScreenBuffer } from './xterm.ts';
@@ -11,10 +10,10 @@ const NEW_LINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
 const DELETE = 0x7f;
-/** What the width table answers for a narrow character; the next one that joins is told of it. */
+/** The join state after a narrow character. */
 const AFTER_NARROW = 1 << 1;
-/** Shorter stretches of plain bytes go through the parser, together with what stands around them. */
-const LEAST_STRETCH = 256;
+/** Shorter stretches go through the parser, together with their surroundings. */
+const MIN_STRETCH = 256;
 
 interface Size {
   readonly cols: number;
@@ -24,7 +23,7 @@ interface Size {
 export class PlainPrint {
   private readonly inner: Inner;
   private readonly size: Size;
-  /** A line of empty cells in the colour that is erased with. */
+  /** A line of empty cells in the current erase colour. */
   private blank: Uint32Array = new Uint32Array(0);
 
   constructor(inner: Inner, size: Size) {
@@ -34,26 +33,26 @@ export class PlainPrint {
     input._parser.setPrintHandler((data, start, end) => {
       if (this.isPlain()) this.printParsed(data, start, end);
       else if (this.wraps()) input.print(data, start, end);
-      // Without autowrap, xterm.js moves the cursor back to the last column for a wide character that does not fit. It looks
-      // for a wide character to the left of the cursor only at the start of a call, so the screen would depend on where the
-      // bytes were cut. One call per character makes it the same for every cut.
+      // Without autowrap, xterm.js moves the cursor back to the last column for a wide character that does not fit. It
+      // looks for a wide character to the left of the cursor only at the start of a call, so the screen would depend on
+      // where the bytes were cut. One call per character makes it the same for every cut.
       else for (let at = start; at < end; at += 1) input.print(data, at, at + 1);
     });
   }
 
-  /** Where the first long stretch of plain bytes begins, from `start` on; the end when there is none. */
-  static ahead(bytes: Uint8Array, start: number): number {
+  /** Where the first long stretch of plain bytes begins, from `start` on; the end if there is none. */
+  static nextStretch(bytes: Uint8Array, start: number): number {
     let from = start;
     for (let at = start; at < bytes.length; at += 1) {
       const byte = bytes[at] as number;
       if (!isPrintable(byte) && byte !== NEW_LINE && byte !== RETURN) from = at + 1;
-      else if (at - from >= LEAST_STRETCH) return from;
+      else if (at - from >= MIN_STRETCH) return from;
     }
     return bytes.length;
   }
 
-  /** Takes plain bytes in, from `start` on, and answers where that ended. The parser is not asked. */
-  take(bytes: Uint8Array, start: number): number {
+  /** Prints plain bytes from `start` on and returns where they end. Bypasses the parser. */
+  print(bytes: Uint8Array, start: number): number {
     const parser = this.inner._inputHandler._parser;
     if (parser.currentState !== GROUND || !this.isPlain()) return start;
     const buffer = this.inner._bufferService.buffers.active;
@@ -94,7 +93,7 @@ export class PlainPrint {
     }
   }
 
-  /** Prints up to the first that is not printable ASCII, and answers where that is. */
+  /** Prints up to the first character that is not printable ASCII, and returns its index. */
   private printRun(
     buffer: ScreenBuffer,
     codes: Uint8Array | Uint32Array,
@@ -106,7 +105,7 @@ export class PlainPrint {
     const { fg, bg } = this.inner._inputHandler._curAttrData;
     let line = lineOf(buffer);
     let { x } = buffer;
-    // Half of a wide character is none.
+    // Half of a wide character is erased.
     if (x > 0 && widthAt(line, x - 1) === 2) setBlank(line, x - 1, fg, bg);
     let at = start;
     for (;;) {
@@ -146,11 +145,11 @@ export class PlainPrint {
       buffer.y += 1;
       lineOf(buffer).isWrapped = false;
     }
-    // Behind the last column there is no place to go on from.
+    // After the last column the cursor moves back to it.
     if (buffer.x >= this.size.cols) buffer.x -= 1;
   }
 
-  /** With a full scrollback the oldest line becomes the newest; whatever else there is, is left to the emulator. */
+  /** With a full scrollback the oldest line is recycled; every other case is left to xterm.js. */
   private scroll(buffer: ScreenBuffer, isWrapped: boolean): void {
     const { lines, scrollTop, ybase, scrollBottom } = buffer;
     const erased = this.inner._inputHandler._eraseAttrData();

@@ -1,6 +1,6 @@
-// One terminal in the emulator's worker, standing behind one event of a journal. It can be brought forward, looked at and
-// kept as a checkpoint; when the worker is lost it comes back by itself, from a checkpoint and the journal. An event the
-// worker was lost over is left out from then on.
+// One terminal in the emulator's worker, at one event of a journal. It can be advanced, looked at and saved as a
+// checkpoint. If the worker is lost, the replica restores itself from a checkpoint and the journal; an event that
+// killed the worker is skipped from then on.
 
 import type { ProcessEvent } from '../../protocol/event.ts';
 import type { TerminalSize } from '../../protocol/process.ts';
@@ -11,15 +11,17 @@ import { EmulatorLost } from './emulator-thread.ts';
 import type { EmulatorThread } from './emulator-thread.ts';
 import type { Skipped } from '../view/snapshot.ts';
 
-/** Where a screen reads what it was not fed: to start, to look back, and after its worker had to be replaced. */
+/**
+ * Where a screen reads events that it was not fed: at the start, for looking back, and after its worker was replaced.
+ */
 export interface EventSource {
-  /** Pages of events behind `after`, in order, up to the end of what is there now (or to `upTo`, included). */
+  /** Pages of events after `after`, in order, up to the present end or to `upTo`, inclusive. */
   read(after: number, upTo?: number): AsyncIterable<readonly ProcessEvent[]>;
 }
 
 export interface ReplicaOptions {
   readonly emulators: EmulatorThread;
-  /** Owners have the worker in turn. */
+  /** Owners take turns in the worker. */
   readonly owner: string;
   readonly source: EventSource;
   readonly checkpoints: CheckpointStore;
@@ -28,15 +30,15 @@ export interface ReplicaOptions {
 }
 
 /**
- * One job of the worker: few bytes at first, more while they are taken in quickly, fewer when they are not, so that other
- * screens never wait long for their turn.
+ * Bytes per job: few at first, more while jobs are fast, fewer when they are slow, so that other screens never wait
+ * long.
  */
 const JOB_BYTES = { first: 2 * 1024, least: 256, most: 256 * 1024 } as const;
 const JOB_MS = 3;
-/** Replaying this much takes about 150 ms, taking a checkpoint about 25. */
+/** Replaying this much takes about 150 ms, saving a checkpoint about 25. */
 const CHECKPOINT_BYTES = 8 * 1024 * 1024;
-/** A worker that is lost so often without an event to blame will not work at all. */
-const MOST_LOSSES = 5;
+/** A worker that is lost this often without a suspicious event does not work at all. */
+const MAX_LOSSES = 5;
 
 type JobOf<Kind> = EmulatorJob extends infer Job
   ? Job extends { readonly kind: Kind }
@@ -49,13 +51,13 @@ export class Replica {
   private readonly screen: number;
   private at = 0;
   private generation: number | undefined;
-  /** Never to be given to the worker again. */
-  private left: Skipped[] = [];
-  /** Taken in as far as they went, with their size. */
+  /** Events that are never fed to the worker again. */
+  private skippedEvents: Skipped[] = [];
+  /** Events on which the emulator failed, with their size. */
   private readonly failed = new Map<number, number>();
   private uncheckedBytes = 0;
   private jobBytes: number = JOB_BYTES.first;
-  /** The event that a worker was at when it was last lost. */
+  /** The event that the worker was processing when it was last lost. */
   private suspect: number | undefined;
 
   constructor(options: ReplicaOptions) {
@@ -63,26 +65,26 @@ export class Replica {
     this.screen = options.emulators.nextScreen();
   }
 
-  /** The last event it has taken in. */
+  /** The last event that was processed. */
   get seq(): number {
     return this.at;
   }
 
   get skipped(): readonly Skipped[] {
     const failed = Array.from(this.failed, ([seq, bytes]) => ({ seq, bytes }));
-    return merged(this.left, failed).toSorted((a, b) => a.seq - b.seq);
+    return mergeSkipped(this.skippedEvents, failed).toSorted((a, b) => a.seq - b.seq);
   }
 
-  /** It is in the worker, and takes memory there. */
+  /** Whether the terminal is in the worker, where it takes memory. */
   get loaded(): boolean {
     return this.generation === this.options.emulators.generation;
   }
 
-  /** Events behind `seq`, in order. Answers what the terminal answered to the program. */
-  async take(events: readonly ProcessEvent[]): Promise<string[]> {
+  /** Processes events after `seq`, in order. Returns answers to terminal queries. */
+  async process(events: readonly ProcessEvent[]): Promise<string[]> {
     const answers: string[] = [];
     for (const slice of slices(events.filter(({ seq }) => seq > this.at))) {
-      answers.push(...(await this.takeSlice(slice)));
+      answers.push(...(await this.processSlice(slice)));
     }
     return answers;
   }
@@ -91,32 +93,32 @@ export class Replica {
   async advance(upTo?: number): Promise<void> {
     if (this.at === 0 && !this.loaded) await this.load(upTo ?? Number.MAX_SAFE_INTEGER);
     if (upTo !== undefined && this.at >= upTo) return;
-    for await (const page of this.options.source.read(this.at, upTo)) await this.take(page);
+    for await (const page of this.options.source.read(this.at, upTo)) await this.process(page);
   }
 
   async look(scrollback: number, behind: boolean): Promise<Look> {
-    const { look } = await this.steadily({ kind: 'look', scrollback, behind });
+    const { look } = await this.askAndRestore({ kind: 'look', scrollback, behind });
     if (look === undefined) throw new Error('The screen was not looked at.');
     return look;
   }
 
-  /** Keeps a checkpoint of where it stands, unless that is inside of a sequence. */
-  async keep(): Promise<void> {
+  /** Saves a checkpoint, unless the parser is in the middle of a sequence. */
+  async saveCheckpoint(): Promise<void> {
     if (this.at === 0 || this.uncheckedBytes === 0) return;
-    const { checkpoint } = await this.steadily({ kind: 'checkpoint', skipped: this.skipped });
+    const { checkpoint } = await this.askAndRestore({ kind: 'checkpoint', skipped: this.skipped });
     if (checkpoint === undefined) return;
     this.uncheckedBytes = 0;
     await this.options.checkpoints.save(this.at, checkpoint);
   }
 
-  /** Leaves the worker; whatever is asked next brings it back. */
-  async leave(): Promise<void> {
+  /** Removes the terminal from the worker; the next call restores it. */
+  async unload(): Promise<void> {
     if (!this.loaded) return;
     this.generation = undefined;
-    await this.ask({ kind: 'close' }).catch(unlessLost);
+    await this.ask({ kind: 'close' }).catch(ignoreLoss);
   }
 
-  private async takeSlice(slice: readonly ProcessEvent[]): Promise<readonly string[]> {
+  private async processSlice(slice: readonly ProcessEvent[]): Promise<readonly string[]> {
     const last = slice.at(-1)?.seq ?? this.at;
     const bytes = slice.reduce((sum, event) => sum + bytesOf(event), 0);
     let losses = 0;
@@ -127,23 +129,23 @@ export class Replica {
         const answers = await this.feed(drawn);
         this.at = last;
         this.uncheckedBytes += bytes;
-        if (this.uncheckedBytes >= CHECKPOINT_BYTES) await this.keep();
+        if (this.uncheckedBytes >= CHECKPOINT_BYTES) await this.saveCheckpoint();
         return answers;
       } catch (error) {
         losses = this.blame(error, slice) ? 0 : losses + 1;
-        if (losses > MOST_LOSSES) throw error;
+        if (losses > MAX_LOSSES) throw error;
       }
     }
   }
 
   private async feed(events: readonly ProcessEvent[]): Promise<string[]> {
     const all: string[] = [];
-    // Coming back to a suspect, what stands before it was taken in quickly and would have made the steps large again.
+    // Before the suspect come fast events, after which the jobs would be large again.
     const most = events.some(({ seq }) => seq === this.suspect) ? JOB_BYTES.first : JOB_BYTES.most;
     this.jobBytes = Math.min(this.jobBytes, most);
     for (const parts of jobs(events, () => Math.round(this.jobBytes))) {
       const { answers = [], failed = [], tookMs = 0 } = await this.ask({ kind: 'feed', parts });
-      for (const seq of failed) this.failed.set(seq, sizeIn(events, seq));
+      for (const seq of failed) this.failed.set(seq, bytesOfEvent(events, seq));
       all.push(...answers);
       const factor = Math.min(2, JOB_MS / Math.max(tookMs, 0.1));
       this.jobBytes = Math.min(Math.max(this.jobBytes * factor, JOB_BYTES.least), most);
@@ -152,8 +154,8 @@ export class Replica {
   }
 
   /**
-   * True when an event was at fault; it will not be given to the worker again. At first it is only suspected, and given
-   * once more in small pieces: a large job may take long without any of it being to blame.
+   * True if an event is to blame; it is never fed again. At first it is only suspected and fed again in small pieces,
+   * because a large job may be slow without a single bad event.
    */
   private blame(error: unknown, events: readonly ProcessEvent[]): boolean {
     if (!(error instanceof EmulatorLost)) throw error;
@@ -162,27 +164,28 @@ export class Replica {
     const isKnown = this.suspect === event.seq || this.jobBytes <= JOB_BYTES.first;
     this.suspect = event.seq;
     this.jobBytes = JOB_BYTES.first;
-    if (isKnown) this.left = [...this.left, { seq: event.seq, bytes: bytesOf(event) }];
+    if (isKnown)
+      this.skippedEvents = [...this.skippedEvents, { seq: event.seq, bytes: bytesOf(event) }];
     return isKnown;
   }
 
   private draws({ kind, seq }: ProcessEvent): boolean {
-    if (this.left.some((skipped) => skipped.seq === seq)) return false;
+    if (this.skippedEvents.some((skipped) => skipped.seq === seq)) return false;
     return kind === 'output' || kind === 'resize';
   }
 
-  private async steadily(job: JobOf<'look' | 'checkpoint'>): Promise<EmulatorAnswer> {
+  private async askAndRestore(job: JobOf<'look' | 'checkpoint'>): Promise<EmulatorAnswer> {
     for (let losses = 0; ; losses += 1) {
       try {
         await this.load(this.at);
         return await this.ask(job);
       } catch (error) {
-        if (!(error instanceof EmulatorLost) || losses >= MOST_LOSSES) throw error;
+        if (!(error instanceof EmulatorLost) || losses >= MAX_LOSSES) throw error;
       }
     }
   }
 
-  /** Brings it into the worker as it was behind `upTo`, or as far on the way there as the newest checkpoint goes. */
+  /** Brings the terminal into the worker at `upTo`, or at the newest checkpoint before it. */
   private async load(upTo: number): Promise<void> {
     if (this.loaded) return;
     const { emulators, checkpoints, size, scrollback, source } = this.options;
@@ -198,12 +201,12 @@ export class Replica {
       this.at = 0;
     } else {
       this.at = checkpoint.seq;
-      this.left = merged(restored?.skipped ?? [], this.left);
+      this.skippedEvents = mergeSkipped(restored?.skipped ?? [], this.skippedEvents);
     }
-    // A worker that was replaced in between holds nothing of it: the next job finds that out and begins again.
+    // If the worker was replaced meanwhile, the terminal is gone: the next job notices and restores it again.
     this.generation = generation === emulators.generation ? generation : undefined;
     if (this.at >= goal) return;
-    for await (const page of source.read(this.at, goal)) await this.take(page);
+    for await (const page of source.read(this.at, goal)) await this.process(page);
     this.at = Math.max(this.at, goal);
   }
 
@@ -212,7 +215,7 @@ export class Replica {
   }
 }
 
-function merged(first: readonly Skipped[], second: readonly Skipped[]): Skipped[] {
+function mergeSkipped(first: readonly Skipped[], second: readonly Skipped[]): Skipped[] {
   return [...new Map([...first, ...second].map((skipped) => [skipped.seq, skipped])).values()];
 }
 
@@ -220,35 +223,35 @@ function bytesOf(event: ProcessEvent): number {
   return event.kind === 'output' ? event.data.length : 0;
 }
 
-/** A part whose bytes still lie in the page they were read with. */
+/** A part whose bytes are still in the page that was read. */
 type Piece =
   | Exclude<EmulatorPart, { readonly bytes: unknown }>
   | { readonly seq: number; readonly bytes: Uint8Array };
 
-/** What one job takes in, one after the other, asked anew for each how many bytes it may have. */
+/** The parts of one job after the other. `maxBytes` is called for each job. */
 function* jobs(events: readonly ProcessEvent[], maxBytes: () => number): Generator<EmulatorPart[]> {
   let parts: Piece[] = [];
-  let room = maxBytes();
+  let remaining = maxBytes();
   for (const event of events) {
     const { seq } = event;
     if (event.kind === 'resize') parts.push({ seq, cols: event.body.cols, rows: event.body.rows });
     if (event.kind !== 'output') continue;
     for (let from = 0; from < event.data.length;) {
-      const bytes = event.data.subarray(from, from + room);
+      const bytes = event.data.subarray(from, from + remaining);
       parts.push({ seq, bytes });
       from += bytes.length;
-      room -= bytes.length;
-      if (room > 0) continue;
-      yield handedOver(parts);
+      remaining -= bytes.length;
+      if (remaining > 0) continue;
+      yield toTransferable(parts);
       parts = [];
-      room = maxBytes();
+      remaining = maxBytes();
     }
   }
-  if (parts.length > 0) yield handedOver(parts);
+  if (parts.length > 0) yield toTransferable(parts);
 }
 
-/** With all their bytes in one buffer of its own, which the thread gets without a copy. */
-function handedOver(parts: readonly Piece[]): EmulatorPart[] {
+/** Copies all bytes into one buffer, which is transferred to the thread without a copy. */
+function toTransferable(parts: readonly Piece[]): EmulatorPart[] {
   const size = parts.reduce((sum, part) => sum + ('bytes' in part ? part.bytes.length : 0), 0);
   const all = new Uint8Array(size);
   let at = 0;
@@ -261,7 +264,7 @@ function handedOver(parts: readonly Piece[]): EmulatorPart[] {
   });
 }
 
-function sizeIn(events: readonly ProcessEvent[], seq: number): number {
+function bytesOfEvent(events: readonly ProcessEvent[], seq: number): number {
   const event = events.find((each) => each.seq === seq);
   return event === undefined ? 0 : bytesOf(event);
 }
@@ -281,6 +284,6 @@ function* slices(events: readonly ProcessEvent[]): Generator<ProcessEvent[]> {
   if (slice.length > 0) yield slice;
 }
 
-function unlessLost(error: unknown): void {
+function ignoreLoss(error: unknown): void {
   if (!(error instanceof EmulatorLost)) throw error;
 }

@@ -1,5 +1,5 @@
-// The emulator we use, xterm.js without its window, and those of its inner parts that it does not offer but that a
-// checkpoint, the guard and fast reading need. The dependency is pinned to one exact version because of this file.
+// xterm.js without its user interface, and those of its private members that checkpoints, the guard and the fast print
+// path need. The dependency is pinned to one exact version because of this file.
 
 import { createRequire } from 'node:module';
 import type { Terminal } from '@xterm/headless';
@@ -9,11 +9,13 @@ export const CELL_NUMBERS = 3;
 export const COMBINED = 0x200000;
 export const CODE_POINT = 0x1fffff;
 export const WIDTH_SHIFT = 22;
-/** In the background's number: the cell has an underline of some kind, or a link. */
+/** In the background's number: the cell has an underline style or a link. */
 export const EXTENDED = 0x10000000;
 
 export interface Extended {
-  /** Bits 26 to 28 underline style, below them the underline's colour. `ext` itself answers dashed for every link. */
+  /**
+   * Bits 26 to 28 underline style, below them the underline's colour. The public `ext` returns dashed for every link.
+   */
   _ext: number;
   urlId: number;
   clone(): Extended;
@@ -38,7 +40,7 @@ interface Lines {
   readonly length: number;
   readonly maxLength: number;
   readonly isFull: boolean;
-  /** Of a full list: its first element becomes its last. */
+  /** Only if the list is full: its first element becomes its last. */
   recycle(): Line;
   get(index: number): Line;
   push(line: Line): void;
@@ -131,7 +133,7 @@ export interface Inner {
   };
 }
 
-/** type 0 asks for a colour, 1 sets and 2 restores one; an index from 256 on is foreground, background, cursor. */
+/** type 0 asks for a colour, 1 sets and 2 restores one; index 256 and above is foreground, background, cursor. */
 interface ColourRequest {
   readonly type: number;
   readonly index: number;
@@ -140,22 +142,77 @@ interface ColourRequest {
 export interface Xterm {
   readonly terminal: Terminal;
   readonly inner: Inner;
+  /**
+   * The private members are those of the known version. Otherwise they are only read: no checkpoints, no fast print path
+   * and no guard. The worker's time budget still holds.
+   */
+  readonly verified: boolean;
 }
 
-/** The parser stands between two sequences. */
+/** The parser state between two sequences. */
 export const GROUND = 0;
 
-export function openXterm(cols: number, rows: number, scrollback: number): Xterm {
-  // Loaded here, so that only the worker ever pays for it.
+let isKnownVersion: boolean | undefined;
+
+export function openXterm(
+  cols: number,
+  rows: number,
+  scrollback: number,
+  { verified = (isKnownVersion ??= verifyInternals(open(8, 2, 1))) } = {},
+): Xterm {
+  return { ...open(cols, rows, scrollback), verified };
+}
+
+function open(cols: number, rows: number, scrollback: number): Omit<Xterm, 'verified'> {
+  // Loaded here, so that only worker threads load it.
   const { Terminal: Emulator } = createRequire(import.meta.url)(
     '@xterm/headless',
   ) as typeof import('@xterm/headless');
-  const terminal = new Emulator({
-    cols,
-    rows,
-    scrollback,
-    allowProposedApi: true,
-    logLevel: 'off',
-  });
-  return { terminal, inner: (terminal as unknown as { readonly _core: Inner })._core };
+  const options = { cols, rows, scrollback, allowProposedApi: true, logLevel: 'off' } as const;
+  const terminal = new Emulator(options);
+  const inner = (terminal as unknown as { readonly _core?: Inner })._core;
+  if (typeof inner?._inputHandler.parse !== 'function')
+    throw new Error('@xterm/headless is not the version of package-lock.json: install it again.');
+  return { terminal, inner };
+}
+
+/** Prints a few characters on a new terminal of 8 columns and 2 rows, and compares what the private members say. */
+export function verifyInternals({ terminal, inner }: Omit<Xterm, 'verified'>): boolean {
+  try {
+    const { _bufferService: service, _inputHandler: input, coreService } = inner;
+    input.parse('a\x1b[31mb\u0301\x1b[4:3mc\r\n2\r\n3\x1b[?25l\x1b[');
+    const { active, alt } = service.buffers;
+    const line = active.lines.get(0);
+    const cell = (col: number): number[] =>
+      Array.from(line._data.subarray(col * CELL_NUMBERS, (col + 1) * CELL_NUMBERS));
+    const [, red = 0] = cell(1);
+    const facts = [
+      cell(0).join() === [0x61 | (1 << WIDTH_SHIFT), 0, 0].join(),
+      ((cell(1)[0] ?? 0) & COMBINED) !== 0 && line._combined[1] === 'b\u0301',
+      (red & 0xff) === 1 && input._curAttrData.fg !== 0,
+      ((cell(2)[2] ?? 0) & EXTENDED) !== 0 && (line._extendedAttrs[2]?._ext ?? 0) >>> 26 === 3,
+      active !== alt && active.x === 1 && active.y === 1 && active.ybase === 1,
+      active.lines.isFull && active.scrollBottom === 1 && active.getBlankLine !== undefined,
+      coreService.isCursorHidden && coreService.decPrivateModes['wraparound'] === true,
+      input._parser.currentState !== GROUND,
+    ];
+    const methods = [
+      ...[active.lines.recycle, active.lines.push, active.lines.trimStart],
+      ...[line.addCodepointToCell, service.scroll, service.buffers.activateAltBuffer],
+      ...[input.print, input._eraseAttrData, input._eraseInBufferLine, input._resetBufferLine],
+      ...[input._parser.setPrintHandler, input._parser.reset, inner._oscLinkService.registerLink],
+    ];
+    const collectors = Object.values(input._parser._oscParser._handlers).flat();
+    input._parser.reset();
+    return (
+      facts.every(Boolean) &&
+      methods.every((method) => typeof method === 'function') &&
+      collectors.some((each) => typeof each.put === 'function') &&
+      input._parser.currentState === GROUND
+    );
+  } catch {
+    return false;
+  } finally {
+    terminal.dispose();
+  }
 }

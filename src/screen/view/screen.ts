@@ -67,7 +67,7 @@ export class Screen {
       const first = events.find(({ seq }) => seq > this.now.seq);
       if (first === undefined) return;
       if (first.seq > this.now.seq + 1) await this.now.advance(first.seq - 1);
-      const answers = await this.now.take(events);
+      const answers = await this.now.process(events);
       if (options?.live === true && answers.length > 0)
         this.parts.reply?.(Buffer.from(answers.join('')));
       this.tell(events);
@@ -105,7 +105,7 @@ export class Screen {
         await past.advance(at);
         return await lookAt(past);
       } finally {
-        await past.leave();
+        await past.unload();
       }
     });
   }
@@ -129,8 +129,8 @@ export class Screen {
   retire(): Promise<void> {
     return this.queued(async () => {
       if (!this.now.loaded) return;
-      await this.now.keep();
-      await this.now.leave();
+      await this.now.saveCheckpoint();
+      await this.now.unload();
     });
   }
 
