@@ -7,7 +7,7 @@ const QUERY =
   // oxlint-disable-next-line no-control-regex -- that is what it looks for
   /\x1b(?:\[[?>=]?[\d;]*(?:c|n|\$p|t)|\[>[\d;]*q|\](?:4;\d+|1[0-2]);[^\x07\x1b]*\?|P\$q)/;
 /** A sequence may begin at the end of one piece and continue in the next. */
-const LONGEST_BEGINNING = 64;
+const MAX_SEQUENCE = 64;
 
 export class QueryWatch {
   private tail = '';
@@ -18,9 +18,9 @@ export class QueryWatch {
     const text =
       this.tail + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
     const last = text.lastIndexOf('\x1b');
-    this.tail = last >= 0 && text.length - last <= LONGEST_BEGINNING ? text.slice(last) : '';
-    const asked = QUERY.test(text);
-    if (asked && QUERY.test(this.tail)) this.tail = '';
-    return asked;
+    this.tail = last >= 0 && text.length - last <= MAX_SEQUENCE ? text.slice(last) : '';
+    const isQuery = QUERY.test(text);
+    if (isQuery && QUERY.test(this.tail)) this.tail = '';
+    return isQuery;
   }
 }

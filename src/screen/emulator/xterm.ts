@@ -192,27 +192,36 @@ export function verifyInternals({ terminal, inner }: Omit<Xterm, 'verified'>): b
       (red & 0xff) === 1 && input._curAttrData.fg !== 0,
       ((cell(2)[2] ?? 0) & EXTENDED) !== 0 && (line._extendedAttrs[2]?._ext ?? 0) >>> 26 === 3,
       active !== alt && active.x === 1 && active.y === 1 && active.ybase === 1,
-      active.lines.isFull && active.scrollBottom === 1 && active.getBlankLine !== undefined,
+      active.lines.isFull && active.scrollBottom === 1,
       coreService.isCursorHidden && coreService.decPrivateModes['wraparound'] === true,
       input._parser.currentState !== GROUND,
     ];
-    const methods = [
-      ...[active.lines.recycle, active.lines.push, active.lines.trimStart],
-      ...[line.addCodepointToCell, service.scroll, service.buffers.activateAltBuffer],
-      ...[input.print, input._eraseAttrData, input._eraseInBufferLine, input._resetBufferLine],
-      ...[input._parser.setPrintHandler, input._parser.reset, inner._oscLinkService.registerLink],
+    const parser = input._parser;
+    const methods: readonly (readonly [object, string])[] = [
+      [active.lines, 'recycle push trimStart'],
+      [active, 'getBlankLine'],
+      [line, 'addCodepointToCell'],
+      [service, 'scroll'],
+      [service.buffers, 'activateAltBuffer'],
+      [input, 'print _eraseAttrData _eraseInBufferLine _resetBufferLine'],
+      [parser, 'setPrintHandler registerCsiHandler reset'],
+      [inner._oscLinkService, 'registerLink addLineToLink'],
     ];
-    const collectors = Object.values(input._parser._oscParser._handlers).flat();
-    input._parser.reset();
+    const collectors = Object.values(parser._oscParser._handlers).flat();
+    parser.reset();
     return (
       facts.every(Boolean) &&
-      methods.every((method) => typeof method === 'function') &&
-      collectors.some((each) => typeof each.put === 'function') &&
-      input._parser.currentState === GROUND
+      methods.every(([owner, names]) => hasMethods(owner, names)) &&
+      collectors.some((each) => hasMethods(each, 'put')) &&
+      parser.currentState === GROUND
     );
   } catch {
     return false;
   } finally {
     terminal.dispose();
   }
+}
+
+function hasMethods(owner: object, names: string): boolean {
+  return names.split(' ').every((name) => typeof Reflect.get(owner, name) === 'function');
 }

@@ -1,4 +1,4 @@
-// Pixels, and the two things that are done to them: a rectangle is filled, a glyph is inked.
+// Pixels, and two operations on them: fill a rectangle, draw a glyph.
 
 import type { Coverage } from './outline.ts';
 import type { Rgb } from '../../base/bytes/terminal-colours.ts';
@@ -22,21 +22,21 @@ export class Canvas implements Picture {
   readonly height: number;
   readonly pixels: Uint32Array;
 
-  constructor(width: number, height: number, ground: Rgb) {
+  constructor(width: number, height: number, background: Rgb) {
     this.width = width;
     this.height = height;
-    this.pixels = new Uint32Array(width * height).fill(ground);
+    this.pixels = new Uint32Array(width * height).fill(background);
   }
 
-  cover({ left, top, width, height }: Rect, colour: Rgb): void {
+  fillRect({ left, top, width, height }: Rect, colour: Rgb): void {
     const right = Math.min(left + width, this.width);
     const bottom = Math.min(top + height, this.height);
     for (let y = Math.max(0, top); y < bottom; y += 1)
       this.pixels.fill(colour, y * this.width + left, y * this.width + right);
   }
 
-  /** Each pixel the colour on the ramp, from ground to ink, that its coverage asks for. */
-  ink(left: number, top: number, coverage: Coverage, ramp: readonly Rgb[]): void {
+  /** Each pixel gets the colour of the ramp, from background to foreground, for its coverage. */
+  drawGlyph(left: number, top: number, coverage: Coverage, ramp: readonly Rgb[]): void {
     const { width, height, alpha } = coverage;
     const shades = ramp.length - 1;
     const right = Math.min(width, this.width - left);

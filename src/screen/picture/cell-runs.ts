@@ -1,4 +1,4 @@
-// A row of cells as runs of the same look: what SVG and HTML are made of.
+// A row of cells as runs of the same style, for SVG and HTML.
 
 import type { Row, Style } from '../view/snapshot.ts';
 import type { Rgb } from '../../base/bytes/terminal-colours.ts';
@@ -25,7 +25,7 @@ export function runsOf(row: Row, styles: readonly Style[], theme: Theme): Run[] 
     const number = row.styles[col] ?? 0;
     const last = runs.at(-1);
     if (char === '' && last !== undefined) last.cols += 1;
-    // Characters whose width a viewer's font may see otherwise stand alone, so that they shift nothing.
+    // Characters whose width may differ in the viewer's font are runs of their own, so that they shift nothing.
     else if (last?.number === number && SINGLE_WIDTH.test(char) && SINGLE_WIDTH.test(last.text)) {
       last.text += char;
       last.cols += 1;

@@ -1,10 +1,10 @@
-// Characters that are drawn by rule and not taken from a font, so that they meet exactly at the edges of their cells: lines
-// and boxes, blocks and shades, braille, sextants, the arrows of a powerline.
+// Characters that are drawn by rules instead of a font, so that they meet exactly at the edges of their cells: lines
+// and boxes, blocks and shades, braille, sextants, powerline arrows.
 
 import { Outline } from './outline.ts';
 import type { Coverage, Point } from './outline.ts';
 
-/** U+2500 to U+257F: the arms up, right, down, left; 0 none, 1 light, 2 heavy, 3 double. "----" is drawn otherwise. */
+/** U+2500 to U+257F: the arms up, right, down, left; 0 none, 1 light, 2 heavy, 3 double. "----" is drawn separately. */
 const BOX = (
   '0101 0202 1010 2020 ---- ---- ---- ---- ---- ---- ---- ---- 0110 0210 0120 0220 ' +
   '0011 0012 0021 0022 1100 1200 2100 2200 1001 1002 2001 2002 1110 1210 2110 1120 ' +
@@ -16,7 +16,7 @@ const BOX = (
   '---- ---- ---- ---- 0001 1000 0100 0010 0002 2000 0200 0020 0201 1020 0102 2010'
 ).split(' ');
 
-/** Dashed lines: how many dashes, whether they stand upright, whether they are heavy. */
+/** Dashed lines: number of dashes, vertical, heavy. */
 const DASHED: Readonly<Record<number, readonly [number, boolean, boolean]>> = Object.fromEntries(
   [
     [0x2504, 3],
@@ -31,7 +31,7 @@ const DASHED: Readonly<Record<number, readonly [number, boolean, boolean]>> = Ob
 const QUADRANTS = [0b0010, 0b0001, 0b1000, 0b1011, 0b1001, 0b1110, 0b1101, 0b0100, 0b0110, 0b0111];
 const BRAILLE_DOTS = [0, 2, 4, 1, 3, 5, 6, 7];
 
-/** Undefined for a character that a font has to draw. */
+/** Undefined for a character that a font must draw. */
 export function drawnGlyph(codePoint: number, width: number, height: number): Coverage | undefined {
   const pen = new Pen(width, height);
   if (codePoint >= 0x2500 && codePoint <= 0x257f) drawBox(pen, codePoint);
@@ -59,7 +59,7 @@ class Pen {
     this.alpha = new Uint8Array(width * height);
   }
 
-  /** Edges are brought to whole pixels, so that neighbours meet. */
+  /** Edges are rounded to whole pixels, so that neighbours meet. */
   rect(x0: number, y0: number, x1: number, y1: number): void {
     const clamp = (value: number, most: number): number =>
       Math.min(Math.max(Math.round(value), 0), most);
@@ -78,7 +78,7 @@ class Pen {
     this.outline.polygon(points.map(([x, y]) => ({ x, y })));
   }
 
-  /** A line of even thickness through the points. */
+  /** A line of constant thickness through the points. */
   stroke(points: readonly Point[], thickness: number): void {
     const sides = [1, -1].map((side) =>
       points.map((point, n) => {
@@ -119,8 +119,8 @@ function drawBox(pen: Pen, codePoint: number): void {
 }
 
 /**
- * One arm, from the edge to the middle. It is worked out as if it pointed right, and turned: `along` runs from the middle
- * outwards, `before` and `behind` are the arms on its left and right hand.
+ * One arm, from the edge to the middle. It is computed as if it pointed right, and rotated: `along` runs outwards from
+ * the middle, `before` and `behind` are the arms to its left and right.
  */
 function drawArm(pen: Pen, arms: readonly number[], direction: number): void {
   const weight = arms[direction] ?? 0;
@@ -148,7 +148,7 @@ function drawArm(pen: Pen, arms: readonly number[], direction: number): void {
   }
 }
 
-/** From `start`, counted from the middle outwards, to the edge; between `from` and `to` across. */
+/** From `start`, measured outwards from the middle, to the edge; across from `from` to `to`. */
 interface Arm {
   readonly start: number;
   readonly from: number;
@@ -157,7 +157,7 @@ interface Arm {
 
 function armRect(pen: Pen, direction: number, { start, from, to }: Arm): void {
   const { width, height } = pen;
-  // The middle is where a light line's middle lies once its edges are on whole pixels.
+  // The middle of a light line whose edges are on whole pixels.
   const cx = Math.floor((width - pen.light) / 2) + pen.light / 2;
   const cy = Math.floor((height - pen.light) / 2) + pen.light / 2;
   if (direction === 0) pen.rect(cx + from, 0, cx + to, cy - start);
@@ -179,14 +179,14 @@ function drawDashes(pen: Pen, dashes: number, upright: boolean, isHeavy: boolean
   }
 }
 
-/** Down-right, down-left, up-left, up-right: a quarter of a round with straight ends. */
+/** Down-right, down-left, up-left, up-right: a quarter circle with straight ends. */
 function drawArc(pen: Pen, which: number): void {
   const { width, height, light } = pen;
   const cx = Math.floor((width - light) / 2) + light / 2;
   const cy = Math.floor((height - light) / 2) + light / 2;
   const right = which === 0 || which === 3;
   const down = which === 0 || which === 1;
-  // A pixel less than would reach the edge: there it must be as straight as what it meets.
+  // One pixel shorter than to the edge, where it must be as straight as what it meets.
   const radius = Math.min(width, height) / 2 - 1;
   const [sx, sy] = [right ? 1 : -1, down ? 1 : -1];
   const points: Point[] = [{ x: cx, y: down ? height : 0 }];
@@ -203,22 +203,16 @@ function drawArc(pen: Pen, which: number): void {
 
 function drawDiagonals(pen: Pen, which: number): void {
   const { width, height, light } = pen;
-  if (which !== 2)
+  const diagonal = (x0: number, x1: number): void =>
     pen.stroke(
       [
-        { x: width, y: 0 },
-        { x: 0, y: height },
+        { x: x0, y: 0 },
+        { x: x1, y: height },
       ],
       light,
     );
-  if (which !== 1)
-    pen.stroke(
-      [
-        { x: 0, y: 0 },
-        { x: width, y: height },
-      ],
-      light,
-    );
+  if (which !== 2) diagonal(width, 0);
+  if (which !== 1) diagonal(0, width);
 }
 
 function drawBlock(pen: Pen, codePoint: number): void {
@@ -234,7 +228,7 @@ function drawBlock(pen: Pen, codePoint: number): void {
   else drawParts(pen, QUADRANTS[codePoint - 0x2596] ?? 0, 2, (n) => 3 - n);
 }
 
-/** Parts of a cell, two in a row, of which those whose bit is set are filled. */
+/** Parts of a cell, two per row; those whose bit is set are filled. */
 function drawParts(pen: Pen, bits: number, rows: number, bitOf: (part: number) => number): void {
   const { width: w, height: h } = pen;
   for (let part = 0; part < rows * 2; part += 1) {

@@ -1,5 +1,5 @@
-// A font file, as far as drawing single characters needs it: which characters it has, their outlines and advances. Its
-// library trusts what it reads; a file that is broken or hostile gets no further than this module and is a `BrokenFont`.
+// A font file, as far as single characters need it: which characters it has, their outlines and advances. The library
+// trusts its input; a broken or hostile file goes no further than this module and becomes a `BrokenFont`.
 
 import { createRequire } from 'node:module';
 import type { Font as FontFile, PathCommand } from 'fontkitten';
@@ -8,35 +8,38 @@ import type { Outline, Point } from './outline.ts';
 
 export class BrokenFont extends Error {}
 
-export interface Placing {
-  /** Of the character's origin, which lies on the base line. */
+export interface Placement {
+  /** The position of the character's origin, on the baseline. */
   readonly x: number;
   readonly y: number;
   /** Pixels per unit. */
   readonly scale: number;
-  /** How far it leans to the right, per unit of height. */
+  /** The slant to the right, per unit of height. */
   readonly slant: number;
 }
 
-/** The library keeps the outline of every glyph it has drawn, so after this many the file is opened anew. */
-const MAX_GLYPHS_KEPT = 2000;
-/** The most complicated glyph that was met has under two thousand. */
+/** The library caches every glyph it has drawn, so the file is reopened after this many. */
+const MAX_GLYPHS_CACHED = 2000;
+/** The most complex known glyph has under two thousand. */
 const MAX_COMMANDS = 20_000;
 export class Font {
   readonly unitsPerEm: number;
   private readonly bytes: Buffer;
   private readonly limitMs: number | undefined;
   private file: FontFile;
-  private glyphsKept = 0;
+  private glyphsCached = 0;
   private isGivenUp = false;
 
-  /** The work on a glyph may take `limitMs`; without, the file is trusted. A `BrokenFont` when it is no font. */
+  /**
+   * The work on one glyph may take `limitMs`; without it the file is trusted. Throws `BrokenFont` if the bytes are no
+   * font.
+   */
   constructor(bytes: Buffer, limitMs?: number) {
     this.bytes = bytes;
     this.limitMs = limitMs;
     this.file = this.attempt(() => openFile(bytes));
     this.unitsPerEm = this.attempt(() => {
-      // The map of characters is read here; to look into it later takes no time.
+      // Reads the character map, so that later lookups are fast.
       this.file.hasGlyphForCodePoint(0);
       return this.file.unitsPerEm;
     });
@@ -48,7 +51,7 @@ export class Font {
     return this.attempt(() => this.file.ascent);
   }
 
-  /** Below the base line; positive. */
+  /** Below the baseline; positive. */
   get descent(): number {
     return this.attempt(() => -this.file.descent);
   }
@@ -61,24 +64,24 @@ export class Font {
     return this.attempt(() => this.file.glyphForCodePoint(codePoint).advanceWidth);
   }
 
-  draw(codePoint: number, outline: Outline, placing: Placing): void {
-    this.glyphsKept += 1;
-    if (this.glyphsKept > MAX_GLYPHS_KEPT) {
+  draw(codePoint: number, outline: Outline, placement: Placement): void {
+    this.glyphsCached += 1;
+    if (this.glyphsCached > MAX_GLYPHS_CACHED) {
       this.file = this.attempt(() => openFile(this.bytes));
-      this.glyphsKept = 1;
+      this.glyphsCached = 1;
     }
     const { commands } = this.attempt(() => this.file.glyphForCodePoint(codePoint).path);
     if (commands.length > MAX_COMMANDS)
       throw new BrokenFont(`A glyph of the font has ${commands.length} parts.`);
     if (commands.some(({ args }) => !args.every(Number.isFinite)))
       throw new BrokenFont('A glyph of the font has coordinates that are no numbers.');
-    drawPath(commands, outline, placing);
+    drawPath(commands, outline, placement);
   }
 
   private attempt<T>(act: () => T, work?: 'quick'): T {
     const limitMs = work === 'quick' ? undefined : this.limitMs;
     if (this.isGivenUp) throw new BrokenFont('The font took too long before.');
-    return orBroken(() => {
+    return throwBroken(() => {
       try {
         return limitMs === undefined ? act() : runLimited(act, limitMs);
       } catch (error) {
@@ -89,7 +92,7 @@ export class Font {
   }
 }
 
-/** Whether a font has a character, by the table `cmap` alone. A `BrokenFont` when it cannot be read. */
+/** Whether a font has a character, by its `cmap` table only. Throws `BrokenFont` if it cannot be read. */
 export function characterTest(cmap: Buffer, limitMs: number): (codePoint: number) => boolean {
   const header = Buffer.alloc(28);
   header.write('true\0\x01', 'latin1');
@@ -97,17 +100,17 @@ export function characterTest(cmap: Buffer, limitMs: number): (codePoint: number
   header.writeUInt32BE(header.length, 20);
   header.writeUInt32BE(cmap.length, 24);
   const bytes = Buffer.concat([header, cmap]);
-  const file = orBroken(() =>
+  const file = throwBroken(() =>
     runLimited(() => {
       const opened = openFile(bytes);
       opened.hasGlyphForCodePoint(0);
       return opened;
     }, limitMs),
   );
-  return (codePoint) => orBroken(() => file.hasGlyphForCodePoint(codePoint));
+  return (codePoint) => throwBroken(() => file.hasGlyphForCodePoint(codePoint));
 }
 
-function orBroken<T>(act: () => T): T {
+function throwBroken<T>(act: () => T): T {
   try {
     return act();
   } catch (error) {
@@ -115,9 +118,9 @@ function orBroken<T>(act: () => T): T {
   }
 }
 
-/** Of a collection the first font. */
+/** The first font of a collection. */
 function openFile(bytes: Buffer): FontFile {
-  // Loaded here, so that only a thread that draws ever pays for it.
+  // Loaded here, so that only threads that draw load it.
   const { create } = createRequire(import.meta.url)('fontkitten') as typeof import('fontkitten');
   const opened = create(bytes);
   const [first] = opened.isCollection ? opened.fonts : [opened];
@@ -125,8 +128,8 @@ function openFile(bytes: Buffer): FontFile {
   return first;
 }
 
-function drawPath(commands: readonly PathCommand[], outline: Outline, placing: Placing): void {
-  const { x, y, scale, slant } = placing;
+function drawPath(commands: readonly PathCommand[], outline: Outline, placement: Placement): void {
+  const { x, y, scale, slant } = placement;
   let start: Point = { x, y };
   let at = start;
   for (const { command, args } of commands) {

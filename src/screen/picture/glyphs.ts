@@ -1,6 +1,5 @@
-// The characters of a terminal as coverage, each drawn once: by rule where lines must meet, else from the fonts that come
-// with this package (letters, then emoji), else from a font of the machine (for scripts ours do not have), else as an
-// empty box.
+// The glyphs of a terminal, each drawn once: by rules if lines must meet, else from the bundled fonts (letters, then
+// emoji), else from a font of the machine (for other scripts), else as an empty box.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +20,7 @@ export interface Metrics {
   readonly line: number;
 }
 
-/** Of a letter at scale 1, in pixels: the cell then is 9 by 17. */
+/** The font size at scale 1, in pixels: a cell is then 9 by 17. */
 const FONT_SIZE = 15;
 const FACES = [
   'DejaVuSansMono',
@@ -33,17 +32,17 @@ const FACES = [
 const BOLD = 1;
 const ITALIC = 2;
 const EMOJI = 4;
-/** How far an upright font leans when it has to stand in for an italic one. */
+/** The slant of an upright font that replaces an italic one. */
 const SLANT = 0.2;
-/** A screen of all of Unicode is no reason to keep all of it. */
-const MAX_KEPT = 20_000;
+/** A screen with all of Unicode must not fill the memory. */
+const MAX_CACHED = 20_000;
 
 export class Glyphs {
   readonly metrics: Metrics;
-  /** What was drawn as a box, as no font has it. */
+  /** Characters that were drawn as boxes, because no font has them. */
   readonly missing = new Set<string>();
   private readonly faces: (Font | undefined)[] = [];
-  private readonly kept = new Map<string, Coverage>();
+  private readonly cache = new Map<string, Coverage>();
   private readonly machineFonts: MachineFonts;
 
   constructor(scale: number, machineFonts = new MachineFonts()) {
@@ -52,7 +51,7 @@ export class Glyphs {
     const font = this.face(0);
     const em = fontSize / font.unitsPerEm;
     const baseline = Math.round(font.ascent * em);
-    // Rounded up: the underscore lies at the very bottom.
+    // Rounded up, because the underscore is at the very bottom.
     const cellHeight = baseline + Math.ceil(font.descent * em);
     this.metrics = {
       cellWidth: Math.round(font.advance(0x4d) * em),
@@ -67,14 +66,14 @@ export class Glyphs {
   glyph(text: string, columns: number, bold: boolean, italic: boolean): Coverage {
     const style = (bold ? BOLD : 0) | (italic ? ITALIC : 0);
     const key = `${style}${columns}${text}`;
-    let coverage = this.kept.get(key);
+    let coverage = this.cache.get(key);
     if (coverage === undefined) {
-      if (this.kept.size >= MAX_KEPT) {
-        this.kept.clear();
+      if (this.cache.size >= MAX_CACHED) {
+        this.cache.clear();
         this.missing.clear();
       }
       coverage = this.draw(text, columns, style);
-      this.kept.set(key, coverage);
+      this.cache.set(key, coverage);
     }
     return coverage;
   }
@@ -91,14 +90,14 @@ export class Glyphs {
     const outline = new Outline(width, cellHeight);
     if (!this.drawCharacter(base, outline, columns, style)) this.missing.add(text);
     for (const mark of marks) {
-      // Selectors and joiners have no shape; whatever else has no width stands over the character.
+      // Selectors and joiners have no shape; other zero-width characters are drawn over the character.
       if (characterWidth(mark) === 0 && this.face(style).has(mark))
         this.drawCharacter(mark, outline, columns, style);
     }
     return outline.coverage();
   }
 
-  /** Whether some font has it. */
+  /** Whether any font has it. */
   private drawCharacter(
     codePoint: number,
     outline: Outline,
@@ -118,29 +117,29 @@ export class Glyphs {
       const hasEmoji = emoji.has(codePoint);
       const other = hasEmoji ? emoji : this.machineFonts.find(codePoint, (style & BOLD) !== 0);
       const slant = isItalic && !hasEmoji ? SLANT : 0;
-      if (other) this.drawFitted(other, codePoint, outline, { columns, slant });
+      if (other) this.drawScaled(other, codePoint, outline, { columns, slant });
       if (other) return true;
     } catch (error) {
-      // The machine's fonts are not ours: one that is broken here shows what one that lacks the character shows.
+      // A broken font of the machine is treated like one without the character.
       if (!(error instanceof BrokenFont)) throw error;
     }
     this.drawMissing(outline, columns);
     return false;
   }
 
-  private drawFitted(
+  private drawScaled(
     font: Font,
     codePoint: number,
     outline: Outline,
     { columns, slant }: { readonly columns: number; readonly slant: number },
   ): void {
     const { baseline, fontSize, cellWidth } = this.metrics;
-    const room = cellWidth * columns;
+    const space = cellWidth * columns;
     const em = fontSize / font.unitsPerEm;
     const advance = font.advance(codePoint) * em;
-    // Made smaller where it would not fit, and set in the middle.
-    const fit = Math.min(1, room / Math.max(advance, 1));
-    const x = (room - advance * fit) / 2;
+    // Scaled down if it does not fit, and centred.
+    const fit = Math.min(1, space / Math.max(advance, 1));
+    const x = (space - advance * fit) / 2;
     font.draw(codePoint, outline, { x, y: baseline, scale: em * fit, slant });
   }
 

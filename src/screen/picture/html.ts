@@ -1,5 +1,5 @@
-// A screen as one HTML page without scripts, readable and selectable. Everything the program printed is text in it; links
-// lead somewhere only where they are plain web addresses.
+// A screen as one HTML page without scripts, with selectable text. The program's output is escaped; only plain web
+// addresses become links.
 
 import { runsOf } from './cell-runs.ts';
 import type { Run } from './cell-runs.ts';
@@ -9,7 +9,7 @@ import { escapeXml } from './svg.ts';
 import { hexOf, themes } from './theme.ts';
 import type { Theme } from './theme.ts';
 
-/** Scrollback is shown too when the snapshot has it. */
+/** Includes the scrollback, if the snapshot has it. */
 export function renderHtml(snapshot: Snapshot, options: PictureOptions = {}): string {
   const theme = themes[options.theme ?? 'dark'] ?? themes['dark']!;
   const { showCursor = true } = options;
@@ -44,7 +44,7 @@ function lineHtml(row: Row, { styles }: Snapshot, theme: Theme, cursorCol: numbe
   const html = runsOf(row, styles, theme).flatMap((run) => {
     const at = cursorCol - run.col;
     if (at < 0 || at >= run.cols) return [runHtml(run, theme, false)];
-    // Only runs of single-width characters are longer than one of them, so columns and characters agree.
+    // Only runs of single-width characters have more than one, so columns and characters agree.
     if (run.text.length !== run.cols) return [runHtml(run, theme, true)];
     return [
       runHtml({ ...run, text: run.text.slice(0, at), cols: at }, theme, false),

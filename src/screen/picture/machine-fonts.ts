@@ -1,11 +1,11 @@
-// The fonts of the machine, for characters that ours do not have. They are opened one after the other, only as long as
-// none of them has the character; and read whole, which for some means 20 MB, only when something of them is drawn.
+// The fonts of the machine, for characters that the bundled ones do not have. They are opened one after the other until
+// one has the character, and read as a whole, up to 20 MB, only when something is drawn from them.
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { BrokenFont, characterTest, Font } from './font.ts';
 
-/** Where a machine keeps its fonts. */
+/** Where machines keep their fonts. */
 const FOLDERS = [
   '/usr/share/fonts',
   '/usr/local/share/fonts',
@@ -13,25 +13,27 @@ const FOLDERS = [
   '/System/Library/Fonts',
 ];
 const MAX_FILES = 400;
-/** For one glyph, which takes a millisecond; the first one of a large font takes a hundred. */
+/** For one glyph, which takes a millisecond; the first glyph of a large font takes a hundred. */
 const LIMIT_MS = 3000;
 const MAX_TABLE_BYTES = 16 * 1024 * 1024;
-/** Of a table in the list of them. */
+/** The size of one entry in the table directory. */
 const ENTRY_BYTES = 16;
 
 export class MachineFonts {
   private readonly folders: readonly string[];
   private readonly limitMs: number;
-  private readonly regular: Shelf;
-  private readonly bold: Shelf;
+  private readonly regular: OpenedFonts;
+  private readonly bold: OpenedFonts;
   private paths: readonly string[] | undefined;
   private readonly opened = new Map<string, MachineFont>();
 
   constructor(folders: readonly string[] = FOLDERS, limitMs = LIMIT_MS) {
     this.folders = folders;
     this.limitMs = limitMs;
-    this.regular = new Shelf(() => this.open((path) => (isStyled(path) ? 1 : 0)));
-    this.bold = new Shelf(() => this.open((path) => (isBold(path) ? 0 : isStyled(path) ? 2 : 1)));
+    this.regular = new OpenedFonts(() => this.open((path) => (isStyled(path) ? 1 : 0)));
+    this.bold = new OpenedFonts(() =>
+      this.open((path) => (isBold(path) ? 0 : isStyled(path) ? 2 : 1)),
+    );
   }
 
   find(codePoint: number, bold: boolean): Font | undefined {
@@ -48,7 +50,7 @@ export class MachineFonts {
   }
 }
 
-/** Those of Chinese, Japanese and Korean that no font has; an example of each tells. */
+/** Which of Chinese, Japanese and Korean no font has, by one example each. */
 export function scriptsWithoutFont(fonts: MachineFonts): string[] {
   const examples = { Chinese: '漢', Japanese: 'か', Korean: '한' };
   return Object.entries(examples)
@@ -56,8 +58,8 @@ export function scriptsWithoutFont(fonts: MachineFonts): string[] {
     .map(([script]) => script);
 }
 
-/** The fonts of one style that have been looked into, and where to get the next. */
-class Shelf {
+/** The fonts of one style that were opened so far, and the rest. */
+class OpenedFonts {
   private readonly seen: MachineFont[] = [];
   private readonly open: () => Iterator<MachineFont>;
   private rest: Iterator<MachineFont> | undefined;
@@ -68,20 +70,20 @@ class Shelf {
 
   find(codePoint: number): Font | undefined {
     for (const font of this.seen) {
-      const found = font.having(codePoint);
+      const found = font.ifHas(codePoint);
       if (found !== undefined) return found;
     }
     this.rest ??= this.open();
     for (let next = this.rest.next(); next.done !== true; next = this.rest.next()) {
       this.seen.push(next.value);
-      const found = next.value.having(codePoint);
+      const found = next.value.ifHas(codePoint);
       if (found !== undefined) return found;
     }
     return undefined;
   }
 }
 
-/** A file that is broken, or not ours to read, has no characters: some other font may do. */
+/** A file that is broken or unreadable has no characters. */
 class MachineFont {
   private readonly path: string;
   private readonly limitMs: number;
@@ -91,22 +93,22 @@ class MachineFont {
   constructor(path: string, limitMs: number) {
     this.path = path;
     this.limitMs = limitMs;
-    this.hasCharacter = unlessBroken(() => characterTest(readCharacterMap(path), limitMs));
+    this.hasCharacter = undefinedIfBroken(() => characterTest(readCharacterMap(path), limitMs));
   }
 
   /** The font, if it has this character. */
-  having(codePoint: number): Font | undefined {
+  ifHas(codePoint: number): Font | undefined {
     const { hasCharacter } = this;
     if (hasCharacter === undefined) return undefined;
-    if (unlessBroken(() => hasCharacter(codePoint)) !== true) return undefined;
-    this.font ??= unlessBroken(() => new Font(readFileSync(this.path), this.limitMs));
-    const has = unlessBroken(() => this.font?.has(codePoint));
+    if (undefinedIfBroken(() => hasCharacter(codePoint)) !== true) return undefined;
+    this.font ??= undefinedIfBroken(() => new Font(readFileSync(this.path), this.limitMs));
+    const has = undefinedIfBroken(() => this.font?.has(codePoint));
     if (has === undefined) this.hasCharacter = undefined;
     return has === true ? this.font : undefined;
   }
 }
 
-/** The table `cmap` of a font file, of a collection the first font's. */
+/** The `cmap` table of a font file, or of the first font of a collection. */
 function readCharacterMap(path: string): Buffer {
   const file = openSync(path, 'r');
   try {
@@ -128,7 +130,7 @@ function readCharacterMap(path: string): Buffer {
   }
 }
 
-function unlessBroken<T>(act: () => T): T | undefined {
+function undefinedIfBroken<T>(act: () => T): T | undefined {
   try {
     return act();
   } catch (error) {

@@ -1,25 +1,25 @@
-// Shapes made of closed contours, and how much of each pixel such a shape covers: exactly, by summing up signed areas
-// along its edges, so that small letters come out smooth.
+// Shapes of closed contours, and the exact coverage of each pixel, by summing signed areas along the edges, so that
+// small letters are smooth.
 
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
-/** How much of each pixel is covered, 0 to 255, row by row. */
+/** The coverage of each pixel, 0 to 255, row by row. */
 export interface Coverage {
   readonly width: number;
   readonly height: number;
   readonly alpha: Uint8Array;
 }
 
-/** A curve that leaves the picture by far needs no finer steps than one that fills it. */
+/** A curve far outside the picture needs no finer steps than one that fills it. */
 const MAX_STEPS = 200;
 
 export class Outline {
   private readonly width: number;
   private readonly height: number;
-  /** Per pixel, what an edge adds to it and to everything right of it. */
+  /** For each pixel, what an edge adds to it and to everything right of it. */
   private readonly area: Float32Array;
 
   constructor(width: number, height: number) {
@@ -34,36 +34,38 @@ export class Outline {
     );
   }
 
-  /** From `from` to `to`, bent towards `control`. */
+  /** A quadratic Bézier curve. */
   curve(from: Point, control: Point, to: Point): void {
-    const bend = Math.hypot(from.x - 2 * control.x + to.x, from.y - 2 * control.y + to.y);
-    const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(Math.sqrt(bend * 3))));
-    let last = from;
-    for (let step = 1; step <= steps; step += 1) {
-      const t = step / steps;
-      const u = 1 - t;
-      const next = {
-        x: u * u * from.x + 2 * u * t * control.x + t * t * to.x,
-        y: u * u * from.y + 2 * u * t * control.y + t * t * to.y,
-      };
-      this.line(last, next);
-      last = next;
-    }
+    this.flatten(from, bend(from, control, to), (t) => [(1 - t) ** 2, 2 * (1 - t) * t, t * t], [
+      from,
+      control,
+      to,
+    ]);
   }
 
-  /** From `from` to `to`, leaving towards `first` and arriving from `second`. */
+  /** A cubic Bézier curve. */
   cubic(from: Point, [first, second, to]: readonly [Point, Point, Point]): void {
-    const bend =
-      Math.hypot(from.x - 2 * first.x + second.x, from.y - 2 * first.y + second.y) +
-      Math.hypot(first.x - 2 * second.x + to.x, first.y - 2 * second.y + to.y);
-    const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(Math.sqrt(bend * 3))));
+    const bends = bend(from, first, second) + bend(first, second, to);
+    const weights = (t: number): number[] => {
+      const u = 1 - t;
+      return [u ** 3, 3 * u ** 2 * t, 3 * u * t * t, t ** 3];
+    };
+    this.flatten(from, bends, weights, [from, first, second, to]);
+  }
+
+  private flatten(
+    from: Point,
+    bends: number,
+    weights: (t: number) => readonly number[],
+    points: readonly Point[],
+  ): void {
+    const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(Math.sqrt(bends * 3))));
     let last = from;
     for (let step = 1; step <= steps; step += 1) {
-      const t = step / steps;
-      const [a, b, c, d] = [(1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t * t, t ** 3];
+      const shares = weights(step / steps);
       const next = {
-        x: a * from.x + b * first.x + c * second.x + d * to.x,
-        y: a * from.y + b * first.y + c * second.y + d * to.y,
+        x: points.reduce((sum, { x }, n) => sum + x * (shares[n] ?? 0), 0),
+        y: points.reduce((sum, { y }, n) => sum + y * (shares[n] ?? 0), 0),
       };
       this.line(last, next);
       last = next;
@@ -99,12 +101,12 @@ export class Outline {
     return { width, height, alpha };
   }
 
-  /** One edge within one row, from `left` to `right`, `height` of the row high. */
+  /** One edge within one row, from `left` to `right`, covering `height` of the row. */
   private edge(row: number, left: number, right: number, height: number): void {
     const { width } = this;
     const clamp = (x: number): number => Math.min(Math.max(x, 0), width);
     const [x0, x1] = [clamp(left), clamp(right)];
-    // What lies left of the picture still covers all of the row, what lies right of it nothing.
+    // An edge left of the picture covers the whole row, one right of it nothing.
     const span = right - left;
     if (span <= 0) return this.add(row, x0, height);
     if (left < 0) this.add(row, 0, (height * (Math.min(right, 0) - left)) / span);
@@ -123,4 +125,8 @@ export class Outline {
     this.area[at] = (this.area[at] ?? 0) + height * share;
     if (col + 1 < this.width) this.area[at + 1] = (this.area[at + 1] ?? 0) + height * (1 - share);
   }
+}
+
+function bend(from: Point, control: Point, to: Point): number {
+  return Math.hypot(from.x - 2 * control.x + to.x, from.y - 2 * control.y + to.y);
 }

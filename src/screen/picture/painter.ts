@@ -1,4 +1,4 @@
-// Paints what a screen shows: cells with their colours and lines, the cursor, a margin around it.
+// Paints a screen: cells with colours and lines, the cursor, a margin.
 
 import { Canvas } from './canvas.ts';
 import type { Picture } from './canvas.ts';
@@ -12,16 +12,16 @@ import type { Theme } from './theme.ts';
 export interface PaintOptions {
   readonly theme: Theme;
   readonly showCursor: boolean;
-  /** Around the screen, in pixels. */
+  /** The margin, in pixels. */
   readonly padding: number;
-  /** How many shades a letter's edge has, beyond the letter's own colour. */
+  /** The number of shades at a letter's edge. */
   readonly shades: number;
 }
 
-/** What of a snapshot is painted. */
+/** The parts of a snapshot that are painted. */
 export type Shown = Pick<Snapshot, 'cols' | 'rows' | 'rowsShown' | 'styles' | 'cursor'>;
 
-/** One character with its place, which is two cells for a wide one. */
+/** One character with its position; a wide one covers two cells. */
 interface Cell {
   readonly left: number;
   readonly top: number;
@@ -35,7 +35,7 @@ interface Cell {
 const MAX_RAMPS = 4096;
 
 export class Painter {
-  /** Characters that were painted as boxes, as no font has them. */
+  /** Characters that were painted as boxes, because no font has them. */
   readonly missing = new Set<string>();
   private readonly glyphs: Glyphs;
   private readonly options: PaintOptions;
@@ -46,7 +46,7 @@ export class Painter {
     this.options = options;
   }
 
-  /** The picture is as large as `cols` and `rows` need, whatever is shown of them. */
+  /** The picture has the size of `cols` and `rows`, however much is shown. */
   paint(shown: Shown, cols = shown.cols, rows = shown.rows): Picture {
     const { cellWidth, cellHeight } = this.glyphs.metrics;
     const { padding, theme, showCursor } = this.options;
@@ -55,7 +55,7 @@ export class Painter {
     shown.rowsShown.slice(0, rows).forEach((row, y) => {
       for (let x = 0; x < Math.min(row.chars.length, cols); x += 1) {
         const cell = this.cellAt(row, x, y, shown.styles);
-        // The second half of a wide character is painted with its first.
+        // The second half of a wide character is painted with the first.
         if (cell !== undefined && cell.text !== '') this.paintCell(canvas, cell);
       }
     });
@@ -83,14 +83,14 @@ export class Painter {
     const { style, left, top, width } = cell;
     const { theme } = this.options;
     const { fg, bg, underline } = paintOf(style, theme);
-    canvas.cover(cell, bg);
-    if (cell.text !== ' ') canvas.ink(left, top, this.glyphOf(cell), this.ramp(fg, bg));
+    canvas.fillRect(cell, bg);
+    if (cell.text !== ' ') canvas.drawGlyph(left, top, this.glyphOf(cell), this.ramp(fg, bg));
     if (style.underline !== undefined) this.underline(canvas, cell, underline);
     else if (style.link !== undefined) this.underline(canvas, cell, theme.link);
     const { baseline, line } = this.glyphs.metrics;
     if (style.strikethrough === true)
-      canvas.cover({ left, top: top + Math.round(baseline * 0.68), width, height: line }, fg);
-    if (style.overline === true) canvas.cover({ left, top, width, height: line }, fg);
+      canvas.fillRect({ left, top: top + Math.round(baseline * 0.68), width, height: line }, fg);
+    if (style.overline === true) canvas.fillRect({ left, top, width, height: line }, fg);
   }
 
   private paintCursor(canvas: Canvas, { cursor, cols, rowsShown, styles }: Shown): void {
@@ -99,15 +99,15 @@ export class Painter {
     const cell = row && this.cellAt(row, Math.min(cursor.col, cols - 1), cursor.row, styles);
     if (cell === undefined) return;
     const thick = this.glyphs.metrics.line * 2;
-    if (cursor.shape === 'bar') return canvas.cover({ ...cell, width: thick }, theme.cursor);
+    if (cursor.shape === 'bar') return canvas.fillRect({ ...cell, width: thick }, theme.cursor);
     if (cursor.shape === 'underline')
-      return canvas.cover(
+      return canvas.fillRect(
         { ...cell, top: cell.top + cell.height - thick, height: thick },
         theme.cursor,
       );
-    canvas.cover(cell, theme.cursor);
+    canvas.fillRect(cell, theme.cursor);
     const ramp = this.ramp(theme.background, theme.cursor);
-    if (cell.text.trim() !== '') canvas.ink(cell.left, cell.top, this.glyphOf(cell), ramp);
+    if (cell.text.trim() !== '') canvas.drawGlyph(cell.left, cell.top, this.glyphOf(cell), ramp);
   }
 
   private glyphOf({ text, columns, style }: Cell): Coverage {
@@ -133,19 +133,20 @@ export class Painter {
     const { baseline, cellWidth, line } = this.glyphs.metrics;
     const at = top + Math.min(baseline + line + 1, height - line * 2);
     const kind = style.underline ?? 'dotted';
-    const stroke = (y: number): void => canvas.cover({ left, top: y, width, height: line }, colour);
+    const stroke = (y: number): void =>
+      canvas.fillRect({ left, top: y, width, height: line }, colour);
     if (kind === 'single') return stroke(at);
     if (kind === 'double') {
       stroke(at - line);
       return stroke(at + line);
     }
     for (let x = left; x < left + width; x += 1) {
-      // Counted from the picture's edge, so that the pattern goes on from cell to cell.
+      // Counted from the picture's edge, so that the pattern continues from cell to cell.
       const wave = Math.round(Math.sin((x / cellWidth) * 2 * Math.PI) * line * 1.3);
       const [drawn, period] = kind === 'dotted' ? [line, line * 2] : [line * 3, line * 5];
       const y = kind === 'curly' ? at + wave : at;
       if (kind === 'curly' || x % period < drawn)
-        canvas.cover({ left: x, top: y, width: 1, height: line }, colour);
+        canvas.fillRect({ left: x, top: y, width: 1, height: line }, colour);
     }
   }
 }

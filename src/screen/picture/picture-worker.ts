@@ -1,4 +1,4 @@
-// The picture worker: makes pictures, pages and text of screens, where it holds up nobody.
+// The picture worker: makes pictures, pages and text of screens, so that the main thread is not blocked.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveJobs } from '../../base/workers/timed-thread.ts';
@@ -38,14 +38,14 @@ export type PictureJob = { readonly view: View } & (
 
 export interface PictureAnswer {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Of a PNG. */
+  /** Only for a PNG. */
   readonly width?: number;
   readonly height?: number;
   readonly missing?: readonly string[];
   readonly text?: ScreenText;
 }
 
-/** Beyond this nobody sees a difference, and fewer colours make a smaller file. */
+/** More shades are invisible, and fewer colours make a smaller file. */
 const SHADES = 24;
 const glyphsOf = new Map<number, Glyphs>();
 const machineFonts = new MachineFonts();

@@ -1,5 +1,5 @@
-// What is made of a screen: pictures, pages and text, in worker threads. Small and large ones have a thread each, so that
-// a huge screen delays only other huge ones, and owners have their turns one after the other.
+// Makes pictures, pages and text of screens in worker threads. Small and large screens have a thread each, so that a
+// huge screen delays only other huge ones. Owners take turns.
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { builtFile } from '../../base/workers/built-file.ts';
@@ -18,13 +18,13 @@ import type { View } from '../view/view.ts';
 const PROGRAM = workerProgram(builtFile(import.meta.url, './picture-worker.js'));
 
 export interface PictureOptions {
-  /** `dark` unless told. */
+  /** `dark` by default. */
   readonly theme?: string;
-  /** 1 to 4: pixels in place of one. */
+  /** Pixel scale, 1 to 4. */
   readonly scale?: number;
-  /** Shown when the program shows it, unless told. */
+  /** By default as the program shows it. */
   readonly showCursor?: boolean;
-  /** Around the screen, in pixels at scale 1; 10 unless told. */
+  /** The margin, in pixels at scale 1; 10 by default. */
   readonly padding?: number;
 }
 
@@ -32,7 +32,7 @@ export interface PngPicture {
   readonly png: Buffer;
   readonly width: number;
   readonly height: number;
-  /** Characters that are empty boxes in it, each once: no font of this machine has them. */
+  /** Characters that are empty boxes, because no font of this machine has them. */
   readonly missing: readonly string[];
 }
 
@@ -41,7 +41,7 @@ type JobOf<Kind> = Omit<Extract<PictureJob, { readonly kind: Kind }>, 'view' | '
 const MAX_SCALE = 4;
 const MAX_PADDING = 100;
 const PADDING = 10;
-/** More cells than this at once are nobody's screen: 200 by 100, at scale 4 a picture of 58 million pixels. */
+/** Larger screens are not real: 200 by 100 at scale 4 are 58 million pixels. */
 const MAX_PIXELS = 64_000_000;
 /** Painted in some tens of milliseconds. */
 const SMALL_PIXELS = 4_000_000;
@@ -63,7 +63,7 @@ export class Pictures {
     };
   }
 
-  /** Waits for the owner's turn to take a view and have something made of it. */
+  /** Waits for the owner's turn to take a view and process it. */
   inTurn<T>(
     { owner, large }: { readonly owner: string; readonly large: boolean },
     act: () => Promise<T>,
@@ -86,7 +86,7 @@ export class Pictures {
     return { png: Buffer.from(bytes.buffer), width, height, missing };
   }
 
-  /** The text of a page. */
+  /** SVG or HTML. */
   async page(view: View, kind: 'svg' | 'html', options: PictureOptions = {}): Promise<Buffer> {
     return this.bytes({ kind, view, ...drawingOf(options) });
   }
@@ -96,7 +96,7 @@ export class Pictures {
     return this.bytes({ kind: 'structured', view, ...asked });
   }
 
-  /** The bytes that bring an empty terminal to the same screen. */
+  /** The bytes that make an empty terminal show the same screen. */
   async repaint(view: View): Promise<string> {
     return (await this.bytes({ kind: 'repaint', view })).toString();
   }
@@ -119,7 +119,7 @@ export class Pictures {
   private async ask(job: PictureJob, small: boolean): Promise<PictureAnswer> {
     const { queue } = this.lanes[small ? 'small' : 'large'];
     try {
-      // A large view is handed over and gone here; a small one may be used again.
+      // A large view is transferred and no longer usable here; a small one is copied.
       return await queue.ask(job, { transfer: small ? [] : buffersOf(job.view.look) });
     } catch (error) {
       if (!(error instanceof JobTooHeavy)) throw error;

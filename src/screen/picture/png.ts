@@ -1,5 +1,5 @@
-// PNG files: a picture, and the parts of one that an animation (APNG) is made of. With at most 256 colours a pixel is one
-// byte; then also a line of text lies close enough to the one above it that packing finds what they have in common.
+// PNG files, and the parts that an animation (APNG) needs. With at most 256 colours a pixel is one byte, which also
+// compresses better.
 
 import { crc32, deflateSync } from 'node:zlib';
 import type { Picture, Rect } from './canvas.ts';
@@ -7,47 +7,47 @@ import type { Picture, Rect } from './canvas.ts';
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const TRUE_COLOUR = 2;
 const INDEXED = 3;
-const MOST_INDEXED = 256;
-/** More effort makes files hardly smaller, and twice as slow. */
+const MAX_INDEXED = 256;
+/** A higher level makes files hardly smaller and takes twice as long. */
 const LEVEL = 3;
 
-/** The number of each colour; none when there are too many. */
-export type Numbers = ReadonlyMap<number, number>;
+/** The index of each colour; undefined if there are too many. */
+export type ColourIndexes = ReadonlyMap<number, number>;
 
 export function encodePng(picture: Picture): Buffer {
   const { width, height, pixels } = picture;
-  const numbers = numberColours(pixels);
+  const indexes = indexColours(pixels);
   const whole = { left: 0, top: 0, width, height };
   return Buffer.concat([
-    pngHead(width, height, numbers),
-    pngChunk('IDAT', packPixels(picture, whole, numbers)),
+    pngHead(width, height, indexes),
+    pngChunk('IDAT', packPixels(picture, whole, indexes)),
     pngChunk('IEND'),
   ]);
 }
 
-function numberColours(pixels: Uint32Array): Numbers | undefined {
-  const numbers = new Map<number, number>();
+function indexColours(pixels: Uint32Array): ColourIndexes | undefined {
+  const indexes = new Map<number, number>();
   let last = -1;
   for (const pixel of pixels) {
     if (pixel === last) continue;
     last = pixel;
-    if (!numbers.has(pixel)) numbers.set(pixel, numbers.size);
-    if (numbers.size > MOST_INDEXED) return undefined;
+    if (!indexes.has(pixel)) indexes.set(pixel, indexes.size);
+    if (indexes.size > MAX_INDEXED) return undefined;
   }
-  return numbers;
+  return indexes;
 }
 
-export function pngHead(width: number, height: number, numbers?: Numbers): Buffer {
+export function pngHead(width: number, height: number, indexes?: ColourIndexes): Buffer {
   const head = Buffer.alloc(13);
   head.writeUInt32BE(width, 0);
   head.writeUInt32BE(height, 4);
-  head.set([8, numbers === undefined ? TRUE_COLOUR : INDEXED], 8);
+  head.set([8, indexes === undefined ? TRUE_COLOUR : INDEXED], 8);
   const parts = [SIGNATURE, pngChunk('IHDR', head)];
-  if (numbers !== undefined)
+  if (indexes !== undefined)
     parts.push(
       pngChunk(
         'PLTE',
-        Buffer.from([...numbers.keys()].flatMap((rgb) => [rgb >> 16, rgb >> 8, rgb])),
+        Buffer.from([...indexes.keys()].flatMap((rgb) => [rgb >> 16, rgb >> 8, rgb])),
       ),
     );
   return Buffer.concat(parts);
@@ -62,20 +62,24 @@ export function pngChunk(type: string, data: Buffer = Buffer.alloc(0)): Buffer {
   return chunk;
 }
 
-export function packPixels({ width, pixels }: Picture, rect: Rect, numbers?: Numbers): Buffer {
-  const stride = rect.width * (numbers === undefined ? 3 : 1) + 1;
+export function packPixels(
+  { width, pixels }: Picture,
+  rect: Rect,
+  indexes?: ColourIndexes,
+): Buffer {
+  const stride = rect.width * (indexes === undefined ? 3 : 1) + 1;
   const raw = Buffer.alloc(stride * rect.height);
   for (let y = 0; y < rect.height; y += 1) {
     const from = (rect.top + y) * width + rect.left;
-    // The first byte of a row says how it is filtered; not at all suits text best.
+    // The first byte of a row is its filter; none suits text best.
     let to = y * stride + 1;
     for (let x = 0; x < rect.width; x += 1) {
       const pixel = pixels[from + x] ?? 0;
-      if (numbers === undefined) {
+      if (indexes === undefined) {
         raw[to++] = pixel >> 16;
         raw[to++] = pixel >> 8;
         raw[to++] = pixel;
-      } else raw[to++] = numbers.get(pixel) ?? 0;
+      } else raw[to++] = indexes.get(pixel) ?? 0;
     }
   }
   return deflateSync(raw, { level: LEVEL });

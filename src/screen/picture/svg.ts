@@ -1,5 +1,4 @@
-// A screen as SVG: the text stays text, in whatever monospaced font the viewer has, with each run of cells held to its
-// columns.
+// A screen as SVG: text stays text, in any monospaced font of the viewer, with each run of cells fitted to its columns.
 
 import { runsOf } from './cell-runs.ts';
 import type { PictureOptions } from './pictures.ts';
@@ -58,10 +57,10 @@ export function renderSvg(snapshot: Snapshot, options: PictureOptions = {}): str
   ].join('\n');
 }
 
-/** Line ends, and what joins emoji. */
+/** Line ends, and the joiner of emoji. */
 const ALLOWED = new Set(['\t', '\n', '\u200d']);
 
-/** Text that a program printed: markup in it must stay text, and XML knows no control characters at all. */
+/** Escapes markup in the program's output. XML allows no control characters at all. */
 export function escapeXml(text: string): string {
   return text
     .replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)

@@ -1,4 +1,4 @@
-// The colours a picture is painted with, and that a program is told when it asks for them.
+// The colours of pictures, which programs also get when they ask the terminal.
 
 import { darkColours, paletteOf, type Rgb } from '../../base/bytes/terminal-colours.ts';
 import type { Colour, Style } from '../view/snapshot.ts';
@@ -46,9 +46,9 @@ function resolveColour(colour: Colour, theme: Theme, otherwise: Rgb): Rgb {
     : Number.parseInt(colour.slice(1), 16);
 }
 
-/** What to paint a cell of this style with: inverse, dim and invisible are already worked in. */
+/** The colours of a cell, after inverse, dim and invisible. */
 export function paintOf(style: Style, theme: Theme): Paint {
-  // Bold text in one of the first eight colours is shown in the brighter one, as most terminals do.
+  // Bold text in one of the first eight colours gets the brighter one, as in most terminals.
   const bright =
     style.bold === true && typeof style.fg === 'number' && style.fg < 8 ? style.fg + 8 : style.fg;
   let fg = resolveColour(bright, theme, theme.foreground);

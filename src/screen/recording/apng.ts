@@ -1,4 +1,4 @@
-// Animated PNG files: a PNG whose further frames are changed rectangles of it.
+// Animated PNG files: a PNG whose further frames are changed rectangles.
 
 import type { Picture, Rect } from '../picture/canvas.ts';
 import { packPixels, pngChunk, pngHead } from '../picture/png.ts';
@@ -6,7 +6,7 @@ import { packPixels, pngChunk, pngHead } from '../picture/png.ts';
 const KEEP = 0;
 const OVERWRITE = 0;
 
-/** Frames are added with how long each is shown; the number of them stands at the front, so the file is made at the end. */
+/** Frames are added with their duration. The file is made at the end, because its number of frames comes first. */
 export class Apng {
   private readonly width: number;
   private readonly height: number;

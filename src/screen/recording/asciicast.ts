@@ -1,5 +1,5 @@
-// A journal as an asciicast, version 2 or 3: a line of JSON about it, then one for each thing that happened. What was
-// typed is left out unless it is asked for.
+// A journal as an asciicast, version 2 or 3: a JSON header, then one line per event. Input is left out unless
+// requested.
 
 import { Utf8Stream } from '../../base/bytes/utf8.ts';
 import type { ProcessEvent } from '../../protocol/event.ts';
@@ -12,12 +12,12 @@ import type { Pace } from './timeline.ts';
 
 export interface AsciicastOptions extends Pace {
   readonly version: 2 | 3;
-  /** At the beginning of the recording. */
+  /** The size at the beginning of the recording. */
   readonly size: TerminalSize;
-  /** The first and the last event of it; all unless told. */
+  /** The first and the last event; by default all. */
   readonly from?: number;
   readonly to?: number;
-  /** Bytes that paint what the screen showed before `from`: a recording that begins in the middle begins with them. */
+  /** Bytes that paint the screen before `from`, for a recording that begins in the middle. */
   readonly before?: string;
   /** Seconds since 1970. */
   readonly timestamp?: number;
@@ -26,12 +26,12 @@ export interface AsciicastOptions extends Pace {
   readonly env?: Readonly<Record<string, string>>;
   readonly theme?: Theme;
   readonly includeInput?: boolean;
-  /** The label of a mark, when a note in the journal is one. */
+  /** The label of a mark, if a note in the journal is one. */
   readonly markOf?: (note: Readonly<Record<string, unknown>>) => string | undefined;
   readonly onProgress?: (seq: number) => void;
 }
 
-/** Whole lines, each with its line end. */
+/** Whole lines, each with a line feed. */
 export async function* asciicast(
   source: EventSource,
   options: AsciicastOptions,
@@ -101,7 +101,7 @@ class CastWriter {
     return '';
   }
 
-  /** A character that never became whole. */
+  /** The bytes of an incomplete character at the end. */
   end(): string {
     return this.text(this.lastMs, 'o', this.output.end());
   }

@@ -1,5 +1,5 @@
-// The film worker: plays one recording into an emulator of its own and makes a film of it. What it is given may be as
-// hostile as any output, so it too is ended from outside when it takes too long.
+// The film worker: plays one recording into an emulator of its own and makes a film. The output may be hostile, so the
+// main thread ends the worker if it takes too long.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveJobs } from '../../base/workers/timed-thread.ts';
@@ -20,7 +20,7 @@ export interface FilmStart extends Pace {
   readonly format: FilmFormat;
   readonly cols: number;
   readonly rows: number;
-  /** The largest size on the way. */
+  /** The largest size in the recording. */
   readonly mostCols: number;
   readonly mostRows: number;
   readonly from: number;
@@ -42,13 +42,13 @@ export type FilmJob =
 export interface FilmAnswer {
   readonly frames: number;
   readonly atMs: number;
-  /** The file, when it is done. */
+  /** The file, when it is complete. */
   readonly file?: Uint8Array<ArrayBuffer>;
   readonly width?: number;
   readonly height?: number;
 }
 
-/** Few, so that a film gets by with few colours. */
+/** Few, so that a film needs few colours. */
 const SHADES = 12;
 
 class Projection {
@@ -87,7 +87,7 @@ class Projection {
       }
       if ('bytes' in part) this.emulator.feed(part.bytes);
       else this.emulator.resize(part.cols, part.rows);
-      // Between the marks of a synchronized update a screen is half drawn.
+      // In the middle of a synchronized update the screen is half drawn.
       if (isShown && !this.emulator.isUpdating) this.film.changed(this.atMs);
     }
     return { frames: this.film.frames, atMs: this.atMs };
@@ -103,7 +103,7 @@ class Projection {
 
 let projection: Projection | undefined;
 
-// The emulator remarks on its own slowness there, on the standard error of the whole program.
+// xterm.js reports its own slowness with this, to the stderr of the whole program.
 console.warn = () => undefined;
 
 serveJobs(parentPort, workerData, answer, ({ file }) => (file === undefined ? [] : [file.buffer]));

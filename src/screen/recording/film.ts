@@ -1,5 +1,5 @@
-// A recording as moving pictures: a frame whenever the screen changed, but not more often than the eye needs, each with
-// how long it is shown. Only what changed from one frame to the next is stored.
+// A recording as a moving picture: a frame when the screen changed, up to a frame rate, with its duration. Each frame
+// stores only the changed rectangle.
 
 import { Apng } from './apng.ts';
 import type { Picture, Rect } from '../picture/canvas.ts';
@@ -11,16 +11,16 @@ export type FilmFormat = 'gif' | 'apng';
 
 export interface FilmOptions {
   readonly format: FilmFormat;
-  /** Of all its frames. */
+  /** The size of all frames. */
   readonly cols: number;
   readonly rows: number;
   readonly fps: number;
 }
 
-/** The last frame stays a little, so that it can be read before it begins anew. */
+/** The last frame stays this long, so that it can be read before the loop restarts. */
 const HOLD_MS = 1000;
-/** What either format can say. */
-const LONGEST_MS = 60_000;
+/** The longest duration that both formats can express. */
+const MAX_FRAME_MS = 60_000;
 
 export class Film {
   private readonly painter: Painter;
@@ -54,7 +54,7 @@ export class Film {
     return { width: this.shown?.width ?? 0, height: this.shown?.height ?? 0 };
   }
 
-  /** The screen changes at this time; whatever it showed before has been seen until now. `look` shows it as it is yet. */
+  /** The screen changes at this time. `look` still shows it as it was before. */
   before(atMs: number, look: () => Shown): void {
     if (this.changedAtMs === undefined) return;
     const due = Math.max(this.lastAtMs + this.leastMs, this.changedAtMs);
@@ -84,14 +84,14 @@ export class Film {
     this.waiting = { rect, picture, atMs };
   }
 
-  /** The frame that was shown until now is written, as only now it is known how long. */
+  /** Writes the last frame, whose duration is known only now. */
   private flush(untilMs: number): void {
     if (this.waiting === undefined) return;
     const { rect, picture, atMs } = this.waiting;
     this.waiting = undefined;
-    for (let left = untilMs - atMs; left > 0; left -= LONGEST_MS) {
-      const delayMs = Math.min(left, LONGEST_MS);
-      // A frame that stays longer than can be said is shown again, as one pixel of it.
+    for (let left = untilMs - atMs; left > 0; left -= MAX_FRAME_MS) {
+      const delayMs = Math.min(left, MAX_FRAME_MS);
+      // A frame that lasts longer than the maximum is repeated as one pixel.
       const part = left === untilMs - atMs ? rect : { left: 0, top: 0, width: 1, height: 1 };
       this.write(picture, part, delayMs);
     }
@@ -112,7 +112,7 @@ function whole({ width, height }: Picture): Rect {
   return { left: 0, top: 0, width, height };
 }
 
-/** The smallest rectangle outside of which both are the same; undefined when they are the same everywhere. */
+/** The smallest rectangle that contains all differences; undefined if there are none. */
 export function difference(before: Picture, after: Picture): Rect | undefined {
   const { width, height, pixels } = after;
   const differs = (x: number, y: number): boolean =>

@@ -1,23 +1,23 @@
-// Animated GIF files: frames of changed rectangles, each with its own colours.
+// Animated GIF files: frames of changed rectangles, each with its own palette.
 
 import type { Picture, Rect } from '../picture/canvas.ts';
 
-const MOST_COLOURS = 256;
-const MOST_CODES = 4096;
+const MAX_COLOURS = 256;
+const MAX_CODES = 4096;
 
 export function gifHead(width: number, height: number): Buffer {
   const head = Buffer.alloc(13);
   head.write('GIF89a', 'latin1');
   head.writeUInt16LE(width, 6);
   head.writeUInt16LE(height, 8);
-  // For ever, as the browsers understand it.
+  // Loop forever, as browsers understand it.
   const loop = Buffer.from('\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00', 'latin1');
   return Buffer.concat([head, loop]);
 }
 
 export const GIF_END = Buffer.from([0x3b]);
 
-/** `delayMs` is how long it is shown; the format counts in hundredths of a second. */
+/** `delayMs` is the duration; the format counts hundredths of a second. */
 export function gifFrame(picture: Picture, rect: Rect, delayMs: number): Buffer {
   const { palette, indices } = index(picture, rect);
   const bits = Math.max(2, Math.ceil(Math.log2(Math.max(2, palette.length))));
@@ -45,7 +45,7 @@ function index({ width, pixels }: Picture, rect: Rect): { palette: number[]; ind
   }
   const palette = [...counts]
     .toSorted((a, b) => b[1] - a[1])
-    .slice(0, MOST_COLOURS)
+    .slice(0, MAX_COLOURS)
     .map(([rgb]) => rgb);
   const numbers = new Map(palette.map((rgb, at) => [rgb, at]));
   const indices = new Uint8Array(rect.width * rect.height);
@@ -74,7 +74,7 @@ function nearest(palette: readonly number[], pixel: number): number {
   return best;
 }
 
-/** LZW with codes that grow from `bits + 1` to 12 bits, begun anew when they are used up. */
+/** LZW with codes that grow from `bits + 1` to 12 bits and are reset when they are used up. */
 function compress(indices: Uint8Array, bits: number): Uint8Array {
   const clear = 1 << bits;
   const out = new Uint8Array(indices.length * 2 + 16);
@@ -91,8 +91,8 @@ function compress(indices: Uint8Array, bits: number): Uint8Array {
       pendingBits -= 8;
     }
   };
-  // By prefix and next index: the code of the longer string.
-  const codes = new Uint16Array(MOST_CODES << 8);
+  // Maps a prefix and the next index to the code of the longer string.
+  const codes = new Uint16Array(MAX_CODES << 8);
   let used: number[] = [];
   let next = clear + 2;
   put(clear);
@@ -105,7 +105,7 @@ function compress(indices: Uint8Array, bits: number): Uint8Array {
       continue;
     }
     put(prefix);
-    if (next < MOST_CODES) {
+    if (next < MAX_CODES) {
       codes[key] = next;
       used.push(key);
       if (next === 1 << size) size += 1;

@@ -1,5 +1,4 @@
-// Recordings as moving pictures: GIF and APNG made here, WebM and MP4 by ffmpeg where the machine has it. A recording is
-// made as fast as it can be, not as fast as it was.
+// Recordings as moving pictures: GIF and APNG are made here, WebM and MP4 by ffmpeg, if installed.
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -25,12 +24,12 @@ const PROGRAM = workerProgram(builtFile(import.meta.url, './film-worker.js'));
 
 export interface RecordingOptions extends PictureOptions, Pace {
   readonly format: FilmFormat | 'webm' | 'mp4';
-  /** At the start of the journal. */
+  /** The size at the start of the journal. */
   readonly size: TerminalSize;
-  /** The first and the last event of it; all unless told. */
+  /** The first and the last event; by default all. */
   readonly from?: number;
   readonly to?: number;
-  /** At most so many frames a second; 15 unless told. */
+  /** The maximum frame rate; 15 by default. */
   readonly fps?: number;
   /** 0 to 1. */
   readonly onProgress?: (done: number) => void;
@@ -47,36 +46,12 @@ export interface Recording {
 
 const PADDING = 10;
 const FPS = 15;
-/** For one page of events and the frames it makes. */
+/** For one page of events and its frames. */
 const BUDGET_MS = 30_000;
 const MAX_HEAP_MB = 1024;
 const CODECS = {
-  webm: [
-    '-c:v',
-    'libvpx-vp9',
-    '-deadline',
-    'realtime',
-    '-cpu-used',
-    '8',
-    '-crf',
-    '32',
-    '-b:v',
-    '0',
-    '-f',
-    'webm',
-  ],
-  mp4: [
-    '-c:v',
-    'libx264',
-    '-preset',
-    'veryfast',
-    '-crf',
-    '23',
-    '-movflags',
-    'frag_keyframe+empty_moov',
-    '-f',
-    'mp4',
-  ],
+  webm: '-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -crf 32 -b:v 0 -f webm'.split(' '),
+  mp4: '-c:v libx264 -preset veryfast -crf 23 -movflags frag_keyframe+empty_moov -f mp4'.split(' '),
 } as const;
 
 export async function record(
@@ -88,7 +63,7 @@ export async function record(
   const { format } = options;
   if (format === 'gif' || format === 'apng') return film(source, options, format, clock);
   const { onProgress } = options;
-  // Making the frames and packing them take about the same time.
+  // Making the frames and encoding them take about the same time.
   const half: RecordingOptions = { ...options, onProgress: (done) => onProgress?.(done / 2) };
   const frames = await film(source, half, 'apng', clock);
   const bytes = await encodeVideo(frames.bytes, CODECS[format], options);
@@ -144,7 +119,7 @@ async function film(
   }
 }
 
-/** The largest size on the way, which all frames must have, and where it ends. */
+/** The largest size, which all frames have, and the last event. */
 async function survey(
   source: EventSource,
   { size, from = 1, to }: RecordingOptions,
@@ -175,7 +150,7 @@ function bufferOf(part: FilmPart): ArrayBuffer[] {
   return 'bytes' in part ? [part.bytes.buffer] : [];
 }
 
-/** ffmpeg reads the animation, with its times, from a file: it goes back and forth in it. */
+/** ffmpeg seeks in its input, so the animation is a file. */
 async function encodeVideo(
   apng: Buffer,
   codec: readonly string[],
@@ -185,7 +160,7 @@ async function encodeVideo(
   try {
     const input = join(folder, 'frames.apng');
     await writeFile(input, apng, { mode: 0o600 });
-    // The codecs need an even number of lines and columns.
+    // The codecs need even dimensions.
     const filter = `fps=${fps},pad=ceil(iw/2)*2:ceil(ih/2)*2`;
     const pixels = ['-vf', filter, '-pix_fmt', 'yuv420p'];
     return await runFfmpeg(['-f', 'apng', '-i', input, ...pixels, ...codec, 'pipe:1'], signal);
@@ -200,17 +175,14 @@ function runFfmpeg(args: readonly string[], signal: CancelSignal | undefined): P
     ...(signal !== undefined && { signal: realSignal(signal) }),
   });
   const out: Buffer[] = [];
-  let complaint = '';
+  let stderr = '';
   child.stdout.on('data', (data: Buffer) => out.push(data));
-  child.stderr.on(
-    'data',
-    (data: Buffer) => (complaint = (complaint + data.toString()).slice(-2000)),
-  );
+  child.stderr.on('data', (data: Buffer) => (stderr = (stderr + data.toString()).slice(-2000)));
   return new Promise((resolve, reject) => {
     child.on('error', (error: NodeJS.ErrnoException) => reject(ffmpegProblem(error)));
     child.on('close', (code) => {
       if (code === 0) resolve(Buffer.concat(out));
-      else reject(new Error(`ffmpeg ended with ${code}: ${complaint.trim()}`));
+      else reject(new Error(`ffmpeg ended with ${code}: ${stderr.trim()}`));
     });
   });
 }

@@ -1,9 +1,9 @@
-// When things happen in a recording: as they did, but faster or slower, and with long pauses cut short.
+// The times of a recording: at another speed, and with long pauses shortened.
 
 export interface Pace {
-  /** 2 is twice as fast; 1 unless told. */
+  /** 2 is twice as fast; 1 by default. */
   readonly speed?: number;
-  /** Pauses are cut to this, before the speed is applied; not at all unless told. */
+  /** Pauses are shortened to this, before the speed is applied; by default not at all. */
   readonly idleLimitMs?: number;
 }
 
@@ -18,7 +18,10 @@ export class Timeline {
     this.idleLimitUs = idleLimitMs * 1000;
   }
 
-  /** Milliseconds of the recording at which this happens. The first call is its beginning; it never goes back. */
+  /**
+   * The time of the event in the recording, in milliseconds. The first call is its beginning; time never runs
+   * backwards.
+   */
   at(atUs: number): number {
     const stepUs = Math.max(0, atUs - (this.lastUs ?? atUs));
     this.lastUs = Math.max(this.lastUs ?? atUs, atUs);

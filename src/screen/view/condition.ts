@@ -1,4 +1,4 @@
-// A wait for what a screen shows: what is asked for, and how it ended.
+// Options and result of a wait for a screen.
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { ScreenText } from './snapshot.ts';
@@ -6,7 +6,7 @@ import type { ScreenText } from './snapshot.ts';
 export interface ScreenWaitOptions {
   readonly timeoutMs?: number;
   readonly signal?: CancelSignal;
-  /** Only what the screen shows behind this event counts. */
+  /** Only screens after this event count. */
   readonly afterSeq?: number;
 }
 
@@ -15,8 +15,8 @@ export interface ScreenWait {
   readonly timedOut: boolean;
   /** What `text` or `regex` found. */
   readonly matchedText?: string;
-  /** The screen at which it was decided, or the last one seen. */
+  /** The screen that decided, or the last one. */
   readonly snapshot: ScreenText;
-  /** On a time-out: the line that came nearest to `text`, and how much of it was there. */
+  /** On timeout: the line that came nearest to `text`, and the part of it that was found. */
   readonly nearest?: { readonly row: number; readonly line: string; readonly found: string };
 }

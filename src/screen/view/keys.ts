@@ -1,5 +1,5 @@
-// What is typed, as the bytes a terminal sends for it. Keys by the names tmux and agent-tty use, with modifiers; a paste;
-// the mouse. What is sent depends on the modes the program has set, so they come from the screen.
+// Encodes input as the bytes that a terminal sends: keys by the names of tmux and agent-tty, with modifiers; pastes;
+// the mouse. The encoding depends on the modes that the program has set, which come from the screen.
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Modes } from './snapshot.ts';
@@ -11,7 +11,7 @@ const SHIFT = 1;
 const ALT = 2;
 const CTRL = 4;
 
-/** Sent as CSI letter or, in application-cursor mode, SS3 letter; with modifiers as CSI 1 ; m letter. */
+/** CSI letter or, in application-cursor mode, SS3 letter; with modifiers CSI 1 ; m letter. */
 const CURSOR_KEYS: Readonly<Record<string, string>> = {
   up: 'A',
   down: 'B',
@@ -20,14 +20,14 @@ const CURSOR_KEYS: Readonly<Record<string, string>> = {
   home: 'H',
   end: 'F',
 };
-/** As SS3 letter, with modifiers as CSI 1 ; m letter. */
+/** SS3 letter; with modifiers CSI 1 ; m letter. */
 const FIRST_FUNCTION_KEYS: Readonly<Record<string, string>> = {
   f1: 'P',
   f2: 'Q',
   f3: 'R',
   f4: 'S',
 };
-/** As CSI number ~, with modifiers as CSI number ; m ~. */
+/** CSI number ~; with modifiers CSI number ; m ~. */
 const NUMBERED_KEYS: Readonly<Record<string, number>> = {
   insert: 2,
   delete: 3,
@@ -49,7 +49,7 @@ const SIMPLE_KEYS: Readonly<Record<string, string>> = {
   backspace: '\x7f',
   space: ' ',
 };
-/** tmux's names, and those people try. */
+/** tmux's names, and other common ones. */
 const ALIASES: Readonly<Record<string, string>> = {
   return: 'enter',
   cr: 'enter',
@@ -90,7 +90,7 @@ export function encodeKeys(names: readonly string[], modes: KeyModes): Buffer {
   return Buffer.from(names.map((name) => encodeKey(parseKey(name), modes, name)).join(''));
 }
 
-/** Throws `invalid_input` unless every name is a key: to be asked before anything is sent. */
+/** Throws `invalid_input` unless every name is a key. To be called before anything is sent. */
 export function checkKeys(names: readonly string[]): void {
   const modes: KeyModes = {
     applicationCursor: false,
@@ -106,11 +106,11 @@ function parseKey(given: string): Key {
   let modifiers = 0;
   if (/^\^.$/u.test(rest)) return { name: rest.slice(1).toLowerCase(), modifiers: CTRL };
   for (;;) {
-    // "C-" and "ctrl+"; a lone "-" or "+", or one at the end, is itself the key.
+    // "C-" and "ctrl+"; a single "-" or "+", or one at the end, is the key itself.
     const found = /^([a-z]+)([+-])(?=.)/iu.exec(rest);
     const modifier = found === null ? undefined : MODIFIERS[(found[1] ?? '').toLowerCase()];
     if (found === null || modifier === undefined) break;
-    // Single letters are tmux's way and take a "-" only.
+    // Single letters are tmux's notation and take only "-".
     if (found[1]?.length === 1 && found[2] === '+') break;
     modifiers |= modifier;
     rest = rest.slice(found[0].length);
@@ -152,7 +152,7 @@ function shifted(character: string, modifiers: number): string {
   return (modifiers & SHIFT) === 0 ? character : character.toUpperCase();
 }
 
-/** The characters from @ to _ lose their upper bits; a few have other names in use. */
+/** The characters from @ to _ lose their upper bits; a few others have conventional codes. */
 function control(character: string, given: string): string {
   if (character === ' ' || character === '2') return '\x00';
   if (character === '?' || character === '8') return '\x7f';
@@ -173,14 +173,14 @@ function unknownKey(given: string): HoldfastError {
 const PASTE_END = `${ESC}[201~`;
 
 /**
- * A text as a terminal pastes it: between brackets when the program has asked for them, with line ends as Enter sends
- * them. What would end the brackets early is taken out, so that nothing of the text can pass as typed.
+ * A paste: bracketed if the program asked for it, with line ends as Enter sends them. Sequences that would end the
+ * brackets are removed, so that no part of the text counts as typed.
  */
 export function encodePaste(text: string, modes: KeyModes): Buffer {
   const pasted = text.replaceAll('\r\n', '\r').replaceAll('\n', '\r');
   if (!modes.bracketedPaste) return Buffer.from(pasted);
   let safe = pasted;
-  // Taking one out may put another together.
+  // Removing one may create another.
   while (safe.includes(PASTE_END) || safe.includes('\u009b201~'))
     safe = safe.replaceAll(PASTE_END, '').replaceAll('\u009b201~', '');
   return Buffer.from(`${ESC}[200~${safe}${PASTE_END}`);
@@ -201,12 +201,12 @@ const BUTTONS = { left: 0, middle: 1, right: 2 } as const;
 const NO_BUTTON = 3;
 const MOTION = 32;
 const WHEEL_UP = 64;
-/** Without SGR a place is one byte: 32 and the number from 1. */
-const MOST_PLAIN = 223;
+/** Without SGR a coordinate is one byte: 32 plus the number from 1. */
+const MAX_PLAIN_POSITION = 223;
 
-/** Empty when the program has not asked for events of this kind, or the place cannot be told in the form it asked for. */
+/** Empty if the program has not asked for such events, or if the coordinates do not fit the requested format. */
 export function encodeMouse(event: MouseEvent, modes: KeyModes): Buffer {
-  if (!wants(event, modes)) return Buffer.alloc(0);
+  if (!isRequested(event, modes)) return Buffer.alloc(0);
   const { action, button = 'left' } = event;
   let code: number = BUTTONS[button];
   if (action === 'wheel-up' || action === 'wheel-down')
@@ -218,12 +218,12 @@ export function encodeMouse(event: MouseEvent, modes: KeyModes): Buffer {
   const [col, row] = [event.col + 1, event.row + 1];
   if (modes.mouseSgr)
     return Buffer.from(`${ESC}[<${code + held};${col};${row}${action === 'release' ? 'm' : 'M'}`);
-  if (col > MOST_PLAIN || row > MOST_PLAIN) return Buffer.alloc(0);
+  if (col > MAX_PLAIN_POSITION || row > MAX_PLAIN_POSITION) return Buffer.alloc(0);
   const plain = (action === 'release' ? NO_BUTTON : code) + held;
   return Buffer.from([0x1b, 0x5b, 0x4d, 32 + plain, 32 + col, 32 + row]);
 }
 
-function wants({ action }: MouseEvent, { mouse }: KeyModes): boolean {
+function isRequested({ action }: MouseEvent, { mouse }: KeyModes): boolean {
   if (mouse === 'none') return false;
   if (mouse === 'x10') return action === 'press';
   if (action === 'move') return mouse === 'any';

@@ -1,4 +1,5 @@
-// The pattern worker: tries a regular expression on a screen's text, and is ended from outside when it takes too long.
+// The pattern worker: matches a regular expression against a screen's text. The main thread ends it if it takes too
+// long.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveJobs } from '../../base/workers/timed-thread.ts';
@@ -17,7 +18,7 @@ serveJobs(parentPort, workerData, ({ pattern, text }: PatternJob): PatternAnswer
   try {
     return { found: new RegExp(pattern).exec(text)?.[0] };
   } catch (error) {
-    // V8 translates an expression when it is first used, and finds only then that it is too large.
+    // V8 compiles an expression on first use, and only then reports that it is too large.
     return { problem: error instanceof Error ? error.message : String(error) };
   }
 });

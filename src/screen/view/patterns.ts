@@ -1,5 +1,5 @@
-// Regular expressions of callers, tried on a screen's text in a worker of their own: one that would take for ever costs
-// that worker and its own wait, nobody else's screen. Owners have their turns and, after a slow one, a worker apart.
+// Matches callers' regular expressions against a screen's text in a worker. A catastrophic expression costs only that
+// worker and its own wait. Owners take turns, and after a slow expression an owner gets a separate worker.
 
 import { builtFile } from '../../base/workers/built-file.ts';
 import { workerProgram } from '../../base/workers/worker-program.ts';
@@ -29,7 +29,7 @@ export class Patterns {
     });
   }
 
-  /** What the expression finds first, or undefined. */
+  /** The first match, or undefined. */
   async find(pattern: string, text: string, owner: string): Promise<string | undefined> {
     const { found, problem } = await this.lanes
       .ask({ pattern, text }, { owner })
@@ -48,7 +48,7 @@ export class Patterns {
   }
 }
 
-/** Refuses an expression that is none, before anything waits for it. */
+/** Refuses an invalid expression before anything waits for it. */
 export function checkPattern(pattern: string): void {
   try {
     RegExp(pattern);

@@ -1,12 +1,12 @@
-// A screen as the bytes that bring another, empty terminal of its size to show the same: for a recording that begins in
-// the middle, or somebody who comes to watch. With the screen behind a full-screen program, if the snapshot has it.
+// A screen as the bytes that make another, empty terminal of its size show the same: for a recording that begins in the
+// middle, or a client that attaches. Includes the screen behind a full-screen program, if the snapshot has it.
 
 import type { Colour, Modes, Row, Snapshot, Style } from './snapshot.ts';
 
 const UNDERLINES = { single: 1, double: 2, curly: 3, dotted: 4, dashed: 5 } as const;
 const PLAIN: Style = { fg: 'default', bg: 'default' };
 
-/** Of the mouse, by what is reported of it. */
+/** DECSET numbers by mouse mode. */
 const MOUSE = { none: [], x10: [9], vt200: [1000], drag: [1002], any: [1003] } as const;
 
 export function repaint(snapshot: Snapshot): string {
@@ -31,7 +31,7 @@ function modeNumbers(modes: Modes): number[] {
   ];
 }
 
-/** The rows, and the cursor at its place. */
+/** The rows, and the cursor in its position. */
 function screenBytes(
   { rowsShown, styles, cursor }: Pick<Snapshot, 'rowsShown' | 'styles' | 'cursor'>,
   cols: number,

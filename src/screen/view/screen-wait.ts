@@ -1,5 +1,5 @@
-// Waiting for something to be on a screen: looked at now and after each change, never in between, until it holds, the time
-// is over, or the caller gives up.
+// Waits until a screen matches a condition: checks now and after each change, until it holds, the timeout passes, or
+// the caller cancels.
 
 import type { Clock } from '../../base/clock.ts';
 import { abortedError } from '../../protocol/cancellation.ts';
@@ -25,13 +25,13 @@ export async function waitOnScreen(
   screen: Screen,
   condition: ScreenCondition,
   options: ScreenWaitOptions,
-  means: WaitDeps,
+  deps: WaitDeps,
 ): Promise<ScreenWait> {
   if (condition.regex !== undefined) checkPattern(condition.regex);
   if (options.signal?.aborted === true) throw abortedError();
-  const watch = new Watch(screen, condition, options, means);
+  const watch = new Watch(screen, condition, options, deps);
   try {
-    return await watch.untilMet();
+    return await watch.run();
   } finally {
     watch.end();
   }
@@ -40,7 +40,7 @@ export async function waitOnScreen(
 interface Verdict {
   readonly met: boolean;
   readonly found?: string | undefined;
-  /** When the screen has been still for long enough, if it stays so. */
+  /** How long the screen must stay unchanged from now on. */
   readonly stillInMs?: number;
 }
 
@@ -48,11 +48,11 @@ class Watch {
   private readonly screen: Screen;
   private readonly condition: ScreenCondition;
   private readonly options: ScreenWaitOptions;
-  private readonly means: WaitDeps;
+  private readonly deps: WaitDeps;
   private readonly undo: (() => void)[] = [];
   private readonly stream: StreamText | undefined;
   private readonly from: number;
-  /** Events that were fed and are not in the running text yet, and the last that is. */
+  /** Events that were fed but are not in the stream text yet, and the last one that is. */
   private fed: ProcessEvent[] = [];
   private streamed: number;
   private changed = false;
@@ -65,34 +65,34 @@ class Watch {
     screen: Screen,
     condition: ScreenCondition,
     options: ScreenWaitOptions,
-    means: WaitDeps,
+    deps: WaitDeps,
   ) {
     this.screen = screen;
     this.condition = condition;
     this.options = options;
-    this.means = means;
+    this.deps = deps;
     this.from = options.afterSeq ?? 0;
     this.streamed = this.from;
     this.stream = condition.where === 'stream' ? new StreamText() : undefined;
     const { timeoutMs, signal } = options;
     this.undo.push(screen.onChange((events) => this.onChange(events)));
     if (timeoutMs !== undefined && timeoutMs > 0) {
-      this.undo.push(means.clock.after(timeoutMs, () => this.rouse(() => (this.overdue = true))));
+      this.undo.push(deps.clock.after(timeoutMs, () => this.wakeUp(() => (this.overdue = true))));
     }
     if (signal !== undefined) {
-      const rouse = (): void => this.rouse(() => undefined);
-      signal.addEventListener('abort', rouse);
-      this.undo.push(() => signal.removeEventListener('abort', rouse));
+      const wakeUp = (): void => this.wakeUp(() => undefined);
+      signal.addEventListener('abort', wakeUp);
+      this.undo.push(() => signal.removeEventListener('abort', wakeUp));
     }
   }
 
-  async untilMet(): Promise<ScreenWait> {
+  async run(): Promise<ScreenWait> {
     for (;;) {
       this.changed = false;
       const last = this.overdue || this.options.timeoutMs === 0;
-      const snapshot = await this.means.readText(this.screen);
+      const snapshot = await this.deps.readText(this.screen);
       if (this.stream !== undefined) await this.followStream(this.stream, snapshot.seq);
-      const verdict = await this.judge(snapshot);
+      const verdict = await this.check(snapshot);
       if (verdict.met) {
         const { found } = verdict;
         return {
@@ -103,7 +103,7 @@ class Watch {
         };
       }
       if (last) return this.timedOut(snapshot);
-      await this.untilRoused(verdict.stillInMs);
+      await this.waitForChange(verdict.stillInMs);
       if (this.options.signal?.aborted === true) throw abortedError();
     }
   }
@@ -112,7 +112,7 @@ class Watch {
     for (const undo of this.undo) undo();
   }
 
-  /** Brings the running text up to where the screen stands: from what was fed or, where that has holes, the journal. */
+  /** Brings the stream text up to the screen's event: from fed events or, if some are missing, from the journal. */
   private async followStream(stream: StreamText, upTo: number): Promise<void> {
     const fed = this.fed.filter(({ seq }) => seq > this.streamed && seq <= upTo);
     this.fed = this.fed.filter(({ seq }) => seq > upTo);
@@ -123,25 +123,25 @@ class Watch {
 
   private onChange(events: readonly ProcessEvent[]): void {
     if (this.stream !== undefined) this.fed.push(...events);
-    this.rouse(() => (this.changed = true));
+    this.wakeUp(() => (this.changed = true));
   }
 
-  private rouse(note: () => void): void {
+  private wakeUp(note: () => void): void {
     note();
     this.wake();
   }
 
-  private async untilRoused(stillInMs: number | undefined): Promise<void> {
+  private async waitForChange(stillInMs: number | undefined): Promise<void> {
     if (this.changed || this.overdue || this.options.signal?.aborted === true) return;
     let cancel: (() => void) | undefined;
     await new Promise<void>((resolve) => {
       this.wake = resolve;
-      if (stillInMs !== undefined) cancel = this.means.clock.after(stillInMs, resolve);
+      if (stillInMs !== undefined) cancel = this.deps.clock.after(stillInMs, resolve);
     });
     cancel?.();
   }
 
-  private async judge(snapshot: ScreenText): Promise<Verdict> {
+  private async check(snapshot: ScreenText): Promise<Verdict> {
     const { stableMs, cursorRow, cursorCol, changedFrom } = this.condition;
     if (snapshot.seq <= this.from && this.options.afterSeq !== undefined) return { met: false };
     const stillInMs = stableMs === undefined ? 0 : this.stillIn(snapshot, stableMs);
@@ -149,7 +149,7 @@ class Watch {
       (cursorRow === undefined || snapshot.cursor.row === cursorRow) &&
       (cursorCol === undefined || snapshot.cursor.col === cursorCol);
     const other = changedFrom === undefined || snapshot.hash !== changedFrom;
-    const { met, found } = await this.judgeText(snapshot);
+    const { met, found } = await this.checkText(snapshot);
     return {
       met: met && placed && other && stillInMs <= 0,
       found,
@@ -157,7 +157,7 @@ class Watch {
     };
   }
 
-  private async judgeText(snapshot: ScreenText): Promise<Verdict> {
+  private async checkText(snapshot: ScreenText): Promise<Verdict> {
     const { text, regex, gone } = this.condition;
     if (text === undefined && regex === undefined) return { met: true };
     const shown = this.stream?.text ?? snapshot.text;
@@ -166,12 +166,12 @@ class Watch {
         ? shown.includes(text ?? '')
           ? text
           : undefined
-        : await this.means.patterns.find(regex, shown, this.screen.owner);
+        : await this.deps.patterns.find(regex, shown, this.screen.owner);
     return gone === true ? { met: found === undefined } : { met: found !== undefined, found };
   }
 
   private stillIn(snapshot: ScreenText, stableMs: number): number {
-    const nowUs = this.means.clock.nowUs();
+    const nowUs = this.deps.clock.nowUs();
     if (this.stillSinceUs === undefined || snapshot.hash !== this.stillHash) {
       this.stillSinceUs = nowUs;
       this.stillHash = snapshot.hash;
@@ -184,13 +184,13 @@ class Watch {
     const nearest =
       text === undefined || gone === true
         ? undefined
-        : nearestMiss(snapshot.text.split('\n'), text);
+        : findNearest(snapshot.text.split('\n'), text);
     return { matched: false, timedOut: true, snapshot, ...(nearest !== undefined && { nearest }) };
   }
 }
 
-/** The line that shows most of the beginning of `text`. */
-function nearestMiss(lines: readonly string[], text: string): ScreenWait['nearest'] {
+/** The line that contains the longest beginning of `text`. */
+function findNearest(lines: readonly string[], text: string): ScreenWait['nearest'] {
   let nearest: ScreenWait['nearest'];
   lines.forEach((line, row) => {
     let length = nearest?.found.length ?? 0;

@@ -1,5 +1,5 @@
-// The screen of one terminal: a view of its journal, kept in step by whoever feeds it, and able to go back to any earlier
-// event. Its calls are done one after the other, in the order they came.
+// The screen of one terminal: a view of its journal that is fed with events and can also show any earlier event. Calls
+// run one after the other, in order.
 
 import type { ProcessEvent } from '../../protocol/event.ts';
 import { Replica } from '../emulator/replica.ts';
@@ -14,11 +14,11 @@ export interface ScreenParts extends ReplicaOptions {
 }
 
 export interface SnapshotOptions {
-  /** The screen as it was behind this event; as it is now, unless told. */
+  /** The screen after this event; by default now. */
   readonly at?: number;
-  /** How many lines of scrollback; true for all, none unless told. */
+  /** How many lines of scrollback; true for all; by default none. */
   readonly scrollback?: number | boolean;
-  /** With the normal screen, too, while the alternate one is shown: for somebody who goes on from here. */
+  /** Includes the normal screen while the alternate one is shown: for clients that continue from here. */
   readonly behind?: boolean;
 }
 
@@ -37,7 +37,7 @@ export class Screen {
     this.now = new Replica(parts);
   }
 
-  /** The last event that was taken in. */
+  /** The last event that was processed. */
   get seq(): number {
     return this.now.seq;
   }
@@ -46,7 +46,7 @@ export class Screen {
     return this.parts.owner;
   }
 
-  /** Whether a view was more than a moment's work when it was last taken, or would have been with the scrollback. */
+  /** Whether a view was expensive when it was last taken, or would have been with the scrollback. */
   isLarge(scrollback: boolean): boolean {
     const { cols, rows, scrollbackLines } = this.last;
     return cols * (rows + (scrollback ? scrollbackLines : 0)) > SMALL_CELLS;
@@ -58,9 +58,9 @@ export class Screen {
   }
 
   /**
-   * Takes events in, in order; those up to `seq` are passed over, and what is missing before them is read from the source.
-   * Resolves when the emulator has them: await it, and no more than a page is ever waiting. To `live` events the terminal
-   * answers through `reply`; to others, and to what is read from the source, it never does.
+   * Processes events in order. Events up to `seq` are ignored; missing ones before them are read from the source.
+   * Resolves when the emulator has them, so a caller that awaits it never has more than a page waiting. Terminal
+   * queries in `live` events are answered through `reply`; those in other events, or read from the source, are not.
    */
   feed(events: readonly ProcessEvent[], options?: { readonly live?: boolean }): Promise<void> {
     return this.inTurn(async () => {
@@ -70,7 +70,7 @@ export class Screen {
       const answers = await this.now.process(events);
       if (options?.live === true && answers.length > 0)
         this.parts.reply?.(Buffer.from(answers.join('')));
-      this.tell(events);
+      this.notify(events);
     });
   }
 
@@ -79,7 +79,7 @@ export class Screen {
     return this.inTurn(async () => {
       const before = this.now.seq;
       await this.now.advance(upTo);
-      if (this.now.seq > before) this.tell([]);
+      if (this.now.seq > before) this.notify([]);
     });
   }
 
@@ -87,7 +87,7 @@ export class Screen {
     return snapshotOf(await this.view(options));
   }
 
-  /** The same as it crosses threads: cheap, however large the screen is. */
+  /** The form that crosses threads: cheap, however large the screen is. */
   view(options: SnapshotOptions = {}): Promise<View> {
     const lines = options.scrollback ?? 0;
     const scrollback = typeof lines === 'number' ? lines : lines ? Number.MAX_SAFE_INTEGER : 0;
@@ -97,7 +97,7 @@ export class Screen {
       if (at === undefined || at === this.now.seq) return lookAt(this.now);
       if (at > this.now.seq) {
         await this.now.advance(at);
-        this.tell([]);
+        this.notify([]);
         return lookAt(this.now);
       }
       const past = new Replica(this.parts);
@@ -119,22 +119,22 @@ export class Screen {
     return this.parts.source.read(after, upTo);
   }
 
-  /** Called after each time something was taken in, with the events when they were fed. The answer undoes it. */
+  /** Called after each change, with the events if they were fed. Returns a function that unsubscribes. */
   onChange(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);
   }
 
-  /** Gives its memory in the worker back, keeping a checkpoint; the next use brings it back. */
+  /** Saves a checkpoint and frees the memory in the worker; the next use restores it. */
   retire(): Promise<void> {
-    return this.queued(async () => {
+    return this.enqueue(async () => {
       if (!this.now.loaded) return;
       await this.now.saveCheckpoint();
       await this.now.unload();
     });
   }
 
-  /** As `retire`; and afterwards it can no longer be used. */
+  /** Like `retire`, but the screen cannot be used afterwards. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -149,17 +149,17 @@ export class Screen {
     return { look, seq: replica.seq, skipped: replica.skipped };
   }
 
-  private tell(events: readonly ProcessEvent[]): void {
+  private notify(events: readonly ProcessEvent[]): void {
     for (const listener of this.listeners) listener(events);
   }
 
   private inTurn<T>(act: () => Promise<T>): Promise<T> {
     if (this.closed) return Promise.reject(new Error('This screen is closed.'));
     this.parts.used();
-    return this.queued(act);
+    return this.enqueue(act);
   }
 
-  private queued<T>(act: () => Promise<T>): Promise<T> {
+  private enqueue<T>(act: () => Promise<T>): Promise<T> {
     const acted = this.turn.then(act);
     this.turn = acted.catch(() => undefined);
     return acted;

@@ -1,17 +1,17 @@
-// The public face of this floor, for whoever drives terminals. In short:
+// The entry point of this floor:
 //
 //   const screens = new Screens({ clock });                       one per server; one worker thread serves all screens
 //   const screen = screens.open({ size, source, reply });         cheap; nothing runs before it is used
-//   await screen.feed(events, { live: true });                    events of the journal as they come (output, resize …)
-//   await screen.advance();                                       or: read the source to its end and take all of it in
-//   const snapshot = await screen.snapshot({ scrollback: 100 });  now; { at: seq } for any earlier moment
+//   await screen.feed(events, { live: true });                    events of the journal as they happen
+//   await screen.advance();                                       or: read the source to its end
+//   const snapshot = await screen.snapshot({ scrollback: 100 });  now; { at: seq } for an earlier event
 //   const result = await screens.wait(screen, { text: 'ready' }, { timeoutMs: 5000 });
-//   new QueryWatch().asks(bytes)                                  queries.ts: is the terminal asked something in there?
+//   new QueryWatch().asks(bytes)                                  queries.ts: do the bytes contain a terminal query?
 //   encodeKeys(['C-c', 'Up'], modes), encodePaste, encodeMouse    keys.ts
 //   await pictures.png(await screen.view(), options)              pictures.ts: PNG, SVG, HTML, JSON, in worker threads
 //   asciicast, recordings                                         asciicast.ts, recordings.ts
 //
-// A screen is a view of a journal: it is given events with their sequence numbers and knows nothing of hosts.
+// A screen is a view of a journal: it gets events with sequence numbers and does not know the host.
 
 import type { Clock } from '../../base/clock.ts';
 import type { TerminalSize } from '../../protocol/process.ts';
@@ -31,11 +31,11 @@ export interface ScreensOptions {
   readonly clock: Clock;
   /** Processor time for one job of the worker. */
   readonly budgetMs?: number;
-  /** A screen that nobody uses for so long leaves the worker, keeping a checkpoint. */
+  /** A screen that is unused for this long is unloaded from the worker, with a checkpoint. */
   readonly idleMs?: number;
-  /** More screens than this are not held in the worker at once. */
+  /** The maximum number of screens in the worker at once. */
   readonly maxLoaded?: number;
-  /** Takes a view and makes text of it, elsewhere when it is large; here unless told. */
+  /** Makes text of a view, in another thread if it is large; by default in this thread. */
   readonly readText?: ReadText;
 }
 
@@ -43,13 +43,13 @@ export interface ScreenOptions {
   /** The size at the start of the journal. */
   readonly size: TerminalSize;
   readonly source: EventSource;
-  /** Owners have the worker threads in turn. */
+  /** Owners take turns in the worker threads. */
   readonly owner?: string;
-  /** Lines above the screen that are kept; 5000 unless told. */
+  /** Lines of scrollback; 5000 by default. */
   readonly scrollback?: number;
-  /** In memory, a few, unless told. */
+  /** By default a few, in memory. */
   readonly checkpoints?: CheckpointStore;
-  /** Bytes to write to the program, in answer to what it asked the terminal. Only for events fed as live. */
+  /** Writes answers to terminal queries to the program. Only for events fed as live. */
   readonly reply?: (bytes: Buffer) => void;
 }
 
@@ -76,7 +76,7 @@ export class Screens {
     this.maxLoaded = options.maxLoaded ?? 64;
   }
 
-  /** Worker threads that were replaced, or left for want of work. */
+  /** How many worker threads were replaced or ended. */
   get generation(): number {
     return this.emulators.generation;
   }
@@ -96,7 +96,7 @@ export class Screens {
     return screen;
   }
 
-  /** Looked at now and after each change, until it holds or the time is over. */
+  /** Checks now and after each change, until the condition holds or the timeout passes. */
   wait(
     screen: Screen,
     condition: ScreenCondition,
@@ -106,7 +106,7 @@ export class Screens {
     return waitOnScreen(screen, condition, options, { clock, patterns, readText });
   }
 
-  /** Resolves when every thread is gone. */
+  /** Resolves when every thread has ended. */
   async close(): Promise<void> {
     this.cancelSweep?.();
     this.usedAtUs.clear();
@@ -127,7 +127,8 @@ export class Screens {
     for (const [screen, at] of this.usedAtUs) {
       if (at > oldest && this.usedAtUs.size <= this.maxLoaded) break;
       this.usedAtUs.delete(screen);
-      // It only gives memory back; one that fails, or was closed meanwhile, has none or will fail where it is used.
+      // Only frees memory. If it fails or the screen was closed, there is nothing to free, or the next use reports the
+      // error.
       screen.retire().catch(() => undefined);
     }
     if (this.usedAtUs.size > 0)

@@ -1,4 +1,4 @@
-// A snapshot as callers get it: agent-tty's fields, and what it lacks beside them.
+// A snapshot as callers get it: agent-tty's fields, and further ones.
 
 import type { ScreenFacts, TextSnapshot } from '../../protocol/text-snapshot.ts';
 import {

@@ -1,10 +1,10 @@
-// What a screen shows at one moment, as plain values: rows of characters with their styles, the cursor, the title, the
-// modes. It crosses threads and is painted, printed and compared; nothing in it refers back to the emulator.
+// A screen at one moment as plain values: rows of characters with styles, cursor, title, modes. It has no reference to
+// the emulator.
 
 import { createHash } from 'node:crypto';
 import type { TerminalSize } from '../../protocol/process.ts';
 
-/** `default`, a number of the palette (0 to 255), or "#rrggbb". */
+/** `default`, a palette index (0 to 255), or "#rrggbb". */
 export type Colour = 'default' | number | `#${string}`;
 
 export type Underline = 'none' | 'single' | 'double' | 'curly' | 'dotted' | 'dashed';
@@ -22,16 +22,16 @@ export interface Style {
   readonly invisible?: true;
   readonly strikethrough?: true;
   readonly overline?: true;
-  /** Where a hyperlink leads: text of the program, not to be trusted. */
+  /** The target of a hyperlink: untrusted text of the program. */
   readonly link?: string;
 }
 
 export interface Row {
-  /** One entry per column: the character with its combining marks, "" behind a wide one, " " where nothing is. */
+  /** One entry per column: the character with its combining marks, "" after a wide one, " " if empty. */
   readonly chars: readonly string[];
   /** One entry per column: an index into `styles` of the snapshot. */
   readonly styles: readonly number[];
-  /** This row continues the one above it: the program printed no line end between them. */
+  /** The row continues the one above: the program printed no line end between them. */
   readonly wrapped: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface Modes {
   readonly applicationKeypad: boolean;
   readonly bracketedPaste: boolean;
   readonly mouse: MouseTracking;
-  /** Mouse reports in the form that reaches beyond column 223 (DECSET 1006). */
+  /** Mouse reports in the format that reaches beyond column 223 (DECSET 1006). */
   readonly mouseSgr: boolean;
   readonly focusReports: boolean;
   readonly insert: boolean;
@@ -64,63 +64,63 @@ export interface Cursor {
   readonly blink: boolean;
 }
 
-/** An event that was left out because the emulator needed too long for it. Its bytes are in the journal as ever. */
+/** An event that was skipped because it took the emulator too long. Its bytes are in the journal. */
 export interface Skipped {
   readonly seq: number;
   readonly bytes: number;
 }
 
 export interface Snapshot extends TerminalSize {
-  /** The last event that had been taken in. */
+  /** The last event that was processed. */
   readonly seq: number;
   readonly rowsShown: readonly Row[];
-  /** Oldest first; empty unless asked for. */
+  /** Oldest first; empty unless requested. */
   readonly scrollback: readonly Row[];
-  /** How many lines of scrollback there are, asked for or not. */
+  /** The number of lines of scrollback, even if not requested. */
   readonly scrollbackLines: number;
   readonly styles: readonly Style[];
   readonly cursor: Cursor;
-  /** Cut to 1 KiB, without control characters. */
+  /** At most 1 KiB, without control characters. */
   readonly title: string;
   readonly modes: Modes;
   /** See `screenHash`. */
   readonly hash: string;
   readonly skipped: readonly Skipped[];
-  /** The normal screen while the alternate one is shown; only when it was asked for. */
+  /** The normal screen while the alternate one is shown; only if requested. */
   readonly behind?: Pick<Snapshot, 'rowsShown' | 'styles' | 'cursor'>;
 }
 
-/** A screen as text alone. */
+/** A screen as text only. */
 export interface ScreenText extends TerminalSize {
   readonly seq: number;
   readonly cursor: Cursor;
   /** See `screenHash`. */
   readonly hash: string;
-  /** One line per row, those of scrollback first when it was asked for; without spaces at the ends of lines. */
+  /** One line per row, scrollback first if requested, without trailing spaces. */
   readonly text: string;
 }
 
-/** One cell as it is shown to callers. */
+/** One cell as callers get it. */
 export interface Cell extends Partial<Style> {
   readonly char: string;
 }
 
-/** A row's characters, without spaces at its end. */
+/** A row's characters without trailing spaces. */
 export function rowText(row: Row): string {
   return row.chars.join('').replace(/ +$/, '');
 }
 
-/** One line of text per row of the screen, always `rows` of them. */
+/** One line of text per row, always `rows` of them. */
 export function visibleLines(snapshot: Snapshot): string[] {
   return snapshot.rowsShown.map(rowText);
 }
 
-/** The peer's definition: SHA-256 of the visible lines, spaces at their ends taken off, joined by line feeds. */
+/** agent-tty's definition: SHA-256 of the visible lines without trailing spaces, joined by line feeds. */
 export function screenHash(lines: readonly string[]): string {
   return createHash('sha256').update(lines.join('\n')).digest('hex');
 }
 
-/** Rows joined where the program did not end a line: scrollback (when it was asked for) and screen. */
+/** Scrollback (if requested) and screen, with wrapped rows joined. */
 export function logicalLines(snapshot: Snapshot): string[] {
   const lines: string[] = [];
   for (const row of [...snapshot.scrollback, ...snapshot.rowsShown]) {
@@ -131,7 +131,7 @@ export function logicalLines(snapshot: Snapshot): string[] {
   return lines.map((line) => line.replace(/ +$/, ''));
 }
 
-/** The cells of a row; defaults are left out. */
+/** The cells of a row, without default values. */
 export function rowCells(row: Row, styles: readonly Style[]): Cell[] {
   return row.chars.map((char, col) => {
     const { fg, bg, ...rest } = styles[row.styles[col] ?? 0] ?? { fg: 'default', bg: 'default' };

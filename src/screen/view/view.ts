@@ -1,5 +1,5 @@
-// A screen at one moment in the form in which it crosses threads: flat arrays that are handed over without a copy. The
-// main thread makes rows and text of it only while it is small; of a large one the render worker does.
+// A screen at one moment in the form that crosses threads: flat arrays that are transferred without a copy. The main
+// thread makes rows and text of it only if it is small; for a large one the picture worker does.
 
 import type { Look } from '../emulator/emulator.ts';
 import { gridRows } from '../emulator/grid.ts';
@@ -7,7 +7,7 @@ import { rowText, screenHash } from './snapshot.ts';
 import type { ScreenText, Skipped, Snapshot } from './snapshot.ts';
 
 export interface View {
-  /** The last event that had been taken in. */
+  /** The last event that was processed. */
   readonly seq: number;
   readonly skipped: readonly Skipped[];
   readonly look: Look;
@@ -28,7 +28,7 @@ export function buffersOf({ behind, ...shown }: Look): ArrayBuffer[] {
   );
 }
 
-/** All rows as values. In the main thread of a server only for a small view. */
+/** All rows as values. In a server's main thread only for a small view. */
 export function snapshotOf({ look, seq, skipped }: View): Snapshot {
   return toSnapshot(look, seq, skipped);
 }
