@@ -53,7 +53,9 @@ const ABOVE = 'above';
 const MAX_FILE_LINES = 300;
 const MAX_FOLDER_FILES = 16;
 /** Floors whose prose follows the stricter list of words. */
-const PLAIN_FLOORS = ['base', 'protocol', 'system'];
+const PLAIN_FLOORS = 'base protocol system journal screen client terminals tools server'.split(' ');
+/** Their files on disk have a field "sum". */
+const STORED_SUMS = ['src/server/http/tokens.ts', 'src/server/dashboard/page-sessions.ts'];
 const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git']);
 
 /** Every file of the repository, as a path from its root. */
@@ -206,7 +208,9 @@ describe('the house', () => {
   it('[A10] the finished floors, their tests included, name the subject of a sentence and use no metaphors', () => {
     const vague =
       /\b(?:told|whoever|somebody|anybody|everybody|so many|aside|tid(?:y|ied)|attend(?:ed|s)?|visit(?:s|ed|or)?|rooms?|grown|sums?)\b/i;
-    const finished = sources.filter((path) => PLAIN_FLOORS.includes(floorOf(path) ?? ''));
+    const finished = sources.filter(
+      (path) => PLAIN_FLOORS.includes(floorOf(path) ?? '') && !STORED_SUMS.includes(path),
+    );
     expect(linesWith(vague, finished)).toEqual([]);
   });
 

@@ -33,7 +33,7 @@ describe('shared waits', () => {
     expect(asked).toHaveLength(2);
     asked[0]?.answer('A');
     expect(await Promise.all(same)).toEqual(['A', 'A', 'A']);
-    // Whoever comes afterwards asks anew.
+    // A later caller asks again.
     const later = join('a');
     expect(asked).toHaveLength(3);
     asked[1]?.answer('B');
@@ -61,7 +61,7 @@ describe('shared waits', () => {
     expect([asked.length, clock.pending]).toEqual([1, 0]);
   });
 
-  it('[SV20] a failure is everybody’s', async () => {
+  it('[SV20] all callers get a failure', async () => {
     const { asked, join } = setUp();
     const both = [join('a'), join('a')];
     asked[0]?.fail(new Error('no'));

@@ -20,7 +20,7 @@ export function parseDuration(text: string): number | undefined {
   const [, sign, amount = ''] = match;
   const parts = Array.from(amount.matchAll(/([\d.]+)([a-zµμ]*)/g));
   const ms = parts.reduce(
-    (sum, [, number, unit]) => sum + Number(number) * (UNIT_MS.get(unit || 's') ?? 0),
+    (total, [, number, unit]) => total + Number(number) * (UNIT_MS.get(unit || 's') ?? 0),
     0,
   );
   const rounded = Math.ceil(ms);

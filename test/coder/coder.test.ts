@@ -422,7 +422,7 @@ describe('signal', () => {
     expect(await client.wait(id)).toMatchObject({ exit_code: 5 });
   });
 
-  it('[W9] checks 35–38: unknown, ended, empty and unsupported are told apart', async () => {
+  it('[W9] checks 35–38: unknown, ended, empty and unsupported are distinguished', async () => {
     expect(await client.signal('nope', 'kill')).toEqual({
       status: 404,
       message: 'Process "nope" not found.',
@@ -596,7 +596,7 @@ describe('chats', () => {
     for (const id of [mine, theirs, nobodys]) await client.signal(id, 'kill');
   });
 
-  it('[W14] check 47: hooks are told of the end, with the chat, its ancestors and the directory asked for', async () => {
+  it('[W14] check 47: completions have the chat, its ancestors and the requested directory', async () => {
     const served = await fresh();
     const { server } = served;
     const parent = randomUUID();
@@ -610,11 +610,13 @@ describe('chats', () => {
       const { completions } = await server.host.completions('*', { waitMs: 60_000 });
       for (const { id, labels, outcome } of completions) told.set(id, { labels, outcome });
     }
-    expect(told.get(first)).toEqual({
+    expect(reported.get(first)).toEqual({
       labels: { background: 'false', chat: a, ancestors: parent },
       outcome: { kind: 'exit', code: 3 },
     });
-    expect(told.get(second)).toMatchObject({ labels: { chat: a, ancestors: '', workdir: '/' } });
+    expect(reported.get(second)).toMatchObject({
+      labels: { chat: a, ancestors: '', workdir: '/' },
+    });
   });
 });
 

@@ -116,7 +116,7 @@ it('[W10] the last words of what the shell left behind are waited for, a tenth o
   expect((await client.output(slow)).output).toBe('early\nlate\n');
 });
 
-it('[W16] check 91: whoever waits for a start that is stuck is sent away, and the start still succeeds', async () => {
+it('[W16] check 91: a client that waits for a stuck start gets an error, and the start still succeeds', async () => {
   const clock = new FakeClock();
   const host = await inProcess();
   let letGo = (): void => undefined;

@@ -430,7 +430,7 @@ describe('starting', () => {
   });
 });
 
-describe('what is told', () => {
+describe('notifications', () => {
   it('[CX7] output, errors, exit and close are numbered 1, 2, 3, 4, and can be read again', async () => {
     // 23, 24, 25, 39
     const client = await CodexClient.ready(url);

@@ -37,7 +37,7 @@ async function keeperOf(home: string): Promise<number> {
   return pid;
 }
 
-it('[CX904] an attached client is told of the loss, can read what was printed under its numbers, and goes on', async () => {
+it('[CX904] an attached client learns of the loss, can read the output under its numbers, and continues', async () => {
   const clock = new FakeClock();
   clock.wallOffsetMs = Date.now() - clock.nowUs() / 1000;
   const { codex, server } = await served({ clock });

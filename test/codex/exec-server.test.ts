@@ -90,7 +90,7 @@ describe('who may connect', () => {
     expect((await get(`${http}/`, bearer(token)))[0]).toBe(400);
   });
 
-  it('[CX4] a capability token is given as a file or as its sum', async () => {
+  it('[CX4] a capability token is given as a file or as its hash', async () => {
     const file = join(temporaryFolder(), 'token');
     writeFileSync(file, 'secret-token\n');
     const tokenSha256 = createHash('sha256').update('secret-token').digest('hex');

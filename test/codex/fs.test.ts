@@ -128,7 +128,7 @@ describe('files through the codex door', () => {
     });
   });
 
-  it('[CF9] a watch is told over the wire', async () => {
+  it('[CF9] a watch notifies over the wire', async () => {
     const client = await connect();
     const folder = temporaryFolder();
     const watch = { watchId: 4, missing: [uri(join(folder, '.git'))], present: null };

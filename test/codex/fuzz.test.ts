@@ -94,7 +94,7 @@ class Talker {
     this.roll = roll;
   }
 
-  /** So many frames, and then until the server has answered what stands behind them, or has ended the connection. */
+  /** This many frames, and then until the server has answered the message after them, or has ended the connection. */
   async burst(frames: number): Promise<void> {
     const socket = await this.open();
     const mark = `"burst ${(this.bursts += 1)}"`;
@@ -165,18 +165,18 @@ it(
     );
     const { uncaught, unhandled, reports, longestBusyMs, longestDelayMs, rssBytes } =
       await server.seen();
-    const sum = (of: (talker: Talker) => number): number =>
+    const total = (of: (talker: Talker) => number): number =>
       talkers.reduce((total, talker) => total + of(talker), 0);
-    const told = {
+    const reported = {
       seed: SEED,
-      answers: sum(({ answers }) => answers),
-      drops: sum(({ drops }) => drops),
+      answers: total(({ answers }) => answers),
+      drops: total(({ drops }) => drops),
       longestBusyMs,
       longestDelayMs,
       rssBytes,
     };
     const measured = process.env['FUZZ_FRAMES'] !== undefined;
-    if (measured) console.log(told);
+    if (measured) console.log(reported);
     const mistakes = talkers.flatMap((talker) => talker.mistakes).slice(0, 5);
     expect({ uncaught, unhandled, reports, mistakes, seed: SEED }).toEqual({
       uncaught: [],
@@ -188,8 +188,8 @@ it(
     // On a busy machine the loop may stand still without our doing: then the thread has not worked either.
     // The long run on a calm machine measures this; the suite does not.
     const stalled = measured && Math.min(longestBusyMs, longestDelayMs) > STALL_MS;
-    expect({ stalled, ...told }).toEqual({ stalled: false, ...told });
-    expect(told.answers).toBeGreaterThan(FRAMES / 4);
+    expect({ stalled, ...reported }).toEqual({ stalled: false, ...reported });
+    expect(reported.answers).toBeGreaterThan(FRAMES / 4);
     for (const talker of talkers) {
       await talker.burst(0);
       talker.close();

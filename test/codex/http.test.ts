@@ -70,7 +70,7 @@ describe('requests through the codex door', () => {
       const ask = (headers: object[]): Promise<unknown> =>
         client.call('http/request', { method: 'GET', url, requestId: 'self', headers });
       expect(await ask([])).toMatchObject({ status: 401 });
-      // What a caller knows already it may say, to us as to anybody.
+      // A caller may send what it already knows.
       const own = [{ name: 'authorization', value: `Bearer ${token}` }];
       expect(await ask(own)).toMatchObject({ status: 200 });
     }

@@ -346,7 +346,7 @@ describe('floods', () => {
     const events = slow.of('big');
     expect(events.every(({ params }, index) => params.seq === index + 1)).toBe(true);
     const total = events.reduce(
-      (sum, { params }) => sum + Buffer.byteLength(params.chunk ?? '', 'base64'),
+      (total, { params }) => total + Buffer.byteLength(params.chunk ?? '', 'base64'),
       0,
     );
     expect(total).toBe(bytes + 4);

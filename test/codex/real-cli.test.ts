@@ -27,10 +27,10 @@ describe.skipIf(codexCli === undefined)('the real codex client', () => {
     '[CX27] runs one command and gets its output and exit code',
     async () => {
       const { outputs } = await session([
-        { tool: 'exec_command', args: { cmd: 'echo sum-$((40+2)); echo oops >&2; exit 3' } },
+        { tool: 'exec_command', args: { cmd: 'echo total-$((40+2)); echo oops >&2; exit 3' } },
       ]);
       expect(outputs[0]).toContain('Process exited with code 3');
-      expect(outputs[0]).toContain('sum-42\n');
+      expect(outputs[0]).toContain('total-42\n');
       expect(outputs[0]).toContain('oops\n');
     },
     TIMEOUT_MS,
@@ -131,7 +131,7 @@ describe.skipIf(codexCli === undefined)('the real codex client', () => {
   );
 });
 
-/** Prints half, waits to be told, prints the rest. */
+/** Prints half, waits for input, prints the rest. */
 const lines = [
   'for i in $(seq 1 100); do echo line-$i; done',
   'touch half',

@@ -63,7 +63,7 @@ it('[CX902] codex-09-detach-expiry.jsonl', async () => {
 it('[CX902] codex-10-retention.jsonl', async () => {
   const clock = new FakeClock();
   const made = await surroundings({ clock });
-  // Its end was told by the keeper, whose clock is the machine's: from there on ours counts.
+  // Its exit was reported by the keeper, whose clock is the machine's: from there on ours counts.
   const atItsEnd = async (): Promise<void> => {
     const { closedAtMs = 0 } = await made.server.host.get('*', { id: 'p' });
     clock.wallOffsetMs = closedAtMs - clock.nowUs() / 1000;
@@ -264,9 +264,9 @@ it('[CX902] real-resume.jsonl', async () => {
   // Where in the ticking the connection was cut is a matter of moments.
   const process = '2 62772-4e395eba-8622-4';
   const read = { exited: false, exitCode: null, closed: false, failure: null };
-  const told = { exitCode: 9, closed: true, dense: true };
+  const reported = { exitCode: 9, closed: true, dense: true };
   if ('22' in differing) expect(differing['22']).toMatchObject(read);
-  if (process in differing) expect(differing[process]).toMatchObject(told);
+  if (process in differing) expect(differing[process]).toMatchObject(reported);
   expect(Object.keys(differing).filter((key) => key !== '22' && key !== process)).toEqual([]);
 });
 

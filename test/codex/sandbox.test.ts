@@ -36,7 +36,7 @@ async function connected(): Promise<{ client: CodexClient & { session: string };
 }
 
 describe.skipIf(!isWorking)('a sandboxed command', () => {
-  it('[CX907] that failed by its sandbox is told so, by notification and by read, also to who comes later', async () => {
+  it('[CX907] that failed because of its sandbox is reported so, by notification and by read, also to later clients', async () => {
     // 37
     const { client, url } = await connected();
     const folder = temporaryFolder();
@@ -69,8 +69,8 @@ describe.skipIf(!isWorking)('a sandboxed command', () => {
     const next = await CodexClient.ready(url, { resume: client.session });
     await next.write('later', 'go\n', 'w');
     await next.untilClosed('later');
-    const told = next.of('later').find(({ method }) => method === 'process/exited');
-    expect(told?.params.sandboxDenied).toBe(true);
+    const reported = next.of('later').find(({ method }) => method === 'process/exited');
+    expect(reported?.params.sandboxDenied).toBe(true);
   });
 
   it('[CX908] whose network was to be managed is refused', async () => {

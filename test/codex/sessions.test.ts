@@ -77,7 +77,7 @@ describe('resuming', () => {
     expect(a.notifications).toEqual([]);
   });
 
-  it('[CX12] a holder that is alive keeps its session; one that answers no ping loses it, and is told', async () => {
+  it('[CX12] a holder that is alive keeps its session; one that answers no ping loses it, and gets an error', async () => {
     // 17, 18, 19
     const clock = new FakeClock();
     const { codex } = await served({ clock });
@@ -154,7 +154,7 @@ describe('the time a session has', () => {
     const client = await CodexClient.ready(codex);
     await client.start('p', ['echo', 'first']);
     await client.untilClosed('p');
-    // Its end was told by the keeper, whose clock is the machine's: from there on ours counts.
+    // Its exit was reported by the keeper, whose clock is the machine's: from there on ours counts.
     const { closedAtMs = 0 } = await server.host.get('*', { id: 'p' });
     clock.wallOffsetMs = closedAtMs - clock.nowUs() / 1000;
     clock.advance(29_000);
@@ -201,7 +201,7 @@ describe('a server that is killed', () => {
 });
 
 describe('a keeper that is killed', () => {
-  it('[CX13] its processes are told to have ended, nobody knows how, and the numbers go on', async () => {
+  it('[CX13] its processes are reported as lost, and the numbers continue', async () => {
     const { codex, server } = await served();
     const client = await CodexClient.ready(codex);
     await client.shell('p', ECHO, { pipeStdin: true });
@@ -229,7 +229,7 @@ describe('a keeper that is killed', () => {
 });
 
 describe('much output', () => {
-  it('[CX15] a late reader gets head and tail in one dense answer and is told exactly what is not in it', async () => {
+  it('[CX15] a late reader gets head and tail in one dense answer, which says exactly what is missing', async () => {
     // 29
     const { codex, server } = await served();
     const client = await CodexClient.ready(codex);
@@ -249,7 +249,7 @@ describe('much output', () => {
       ({ bytes }) => `\n[holdfast: ${bytes} bytes of output are not here]\n`,
     );
     const there = text(answer.chunks);
-    const missing = omitted.reduce((sum, { bytes }) => sum + bytes, 0);
+    const missing = omitted.reduce((total, { bytes }) => total + bytes, 0);
     expect(there.length - markers.join('').length + missing).toBe(count * 16);
     for (const marker of markers) expect(there).toContain(marker);
     expect(there.startsWith('000000000000001\n000000000000002\n')).toBe(true);
@@ -259,7 +259,7 @@ describe('much output', () => {
     const page = await late.read('big', { afterSeq: (kept?.fromSeq ?? 0) - 1, maxBytes: 100_000 });
     expect(page.chunks[0]?.seq).toBe(kept?.fromSeq);
     expect(page.omitted).toBeUndefined();
-    // With pages, what is gone is told too.
+    // With pages, missing output is reported too.
     const gone = omitted.find(({ retained }) => !retained);
     const behind = await late.read('big', {
       afterSeq: (gone?.fromSeq ?? 0) - 1,
@@ -293,7 +293,7 @@ describe('much output', () => {
     expect(answer.map(({ opcode }) => opcode)).toEqual(
       answer.map((_, index) => (index === 0 ? 1 : 0)),
     );
-    expect(answer.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(26_666_000);
+    expect(answer.reduce((total, { bytes }) => total + bytes, 0)).toBeGreaterThan(26_666_000);
   });
 
   it('[CX15] a request of 60 MB is taken', async () => {

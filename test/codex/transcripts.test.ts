@@ -65,7 +65,7 @@ const mayDiffer: Readonly<Record<string, unknown>> = {
   ),
   '04 A10': expect.objectContaining({ chunks: [], exited: true, exitCode: 0 }),
   '04 A25': expect.objectContaining({ exited: true, exitCode: 4 }),
-  // Resumed without the recording's pause: less was missed, and more is told.
+  // Resumed without the recording's pause: less was missed, and more is notified.
   '08 B3': expect.objectContaining({ exited: false, closed: false }),
   '08 B p': {
     output: expect.stringMatching(/tick11\ntick12\n$/) as unknown,

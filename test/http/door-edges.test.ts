@@ -54,7 +54,7 @@ describe('connections', () => {
     expect(await new Promise((resolve) => void door.getConnections((_, n) => resolve(n)))).toBe(0);
   });
 
-  it('[G11] a connection that asked only what everybody may ask is still unproven', async () => {
+  it('[G11] a connection that used only anonymous routes is still unproven', async () => {
     const unproven = { softLimit: 1, patienceMs: 0, hardLimit: 10 };
     const { port } = await openDoor([hello, open], { unproven });
     const [anonymous, known, next] = [1, 2, 3].map(() => new RawConnection(port));
@@ -155,7 +155,7 @@ describe('tokens.json', () => {
     expect(tokens.bearer(token)).toMatchObject({ owner: 'chat:a' });
   });
 
-  it('[G14] one that is torn, a FIFO or a folder is told, and the admin token works', async () => {
+  it('[G14] a torn file, a FIFO or a folder is reported, and the admin token works', async () => {
     const served = await serve();
     onCleanup(() => served.stop());
     const file = join(served.home, 'tokens.json');

@@ -11,7 +11,7 @@ import { watchedServer, type Ready } from '../support/watched-server.ts';
 
 const REQUESTS = Number(process.env['FUZZ_REQUESTS'] ?? sized(6000, 20_000));
 const CONNECTIONS = 48;
-/** So many are sent at once over a connection, unless one of them may stay without an answer. */
+/** How many are sent at once over a connection, unless one of them may stay unanswered. */
 const AT_ONCE = 24;
 /** What is not answered by then may lack a part: the end of sending tells the server that none will follow. */
 const PATIENCE_MS = 250;
@@ -335,7 +335,7 @@ it(
     await Promise.all(Array.from({ length: CONNECTIONS }, worker));
     const { uncaught, unhandled, reports, longestBusyMs, longestDelayMs, rssBytes } =
       await server.seen();
-    const told = {
+    const reported = {
       seed: SEED,
       sent,
       rssMb: Math.round(rssBytes / 1e6),
@@ -344,7 +344,7 @@ it(
       longestDelayMs,
     };
     const measured = process.env['FUZZ_REQUESTS'] !== undefined;
-    if (measured) console.log(told);
+    if (measured) console.log(reported);
     expect({ uncaught, unhandled, reports, mistakes, seed: SEED }).toEqual({
       uncaught: [],
       unhandled: [],
@@ -355,7 +355,7 @@ it(
     // On a busy machine the loop may stand still without our doing: then the thread has not worked either.
     // The long run on a calm machine measures this; the suite does not.
     const stalled = measured && Math.min(longestBusyMs, longestDelayMs) > STALL_MS;
-    expect({ stalled, ...told }).toEqual({ stalled: false, ...told });
+    expect({ stalled, ...reported }).toEqual({ stalled: false, ...reported });
     expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 400, 401, 404, 405]));
     expect(readFileSync(join(server.home, 'keeper.log'), 'utf8')).toBe('');
     expect(existsSync(`/proc/${server.keeperPid}`)).toBe(true);

@@ -132,7 +132,7 @@ function tokenCases(served: Served): [string, string[], number, string?][] {
   tokens.revoke(revoked.info.id);
   const bearer = (text: string): string[] => [`Authorization: Bearer ${text}`];
   tokens.create('chat:kept');
-  const [sum = ''] =
+  const [total = ''] =
     /[0-9a-f]{64}/.exec(readFileSync(join(served.home, 'tokens.json'), 'utf8')) ?? [];
   const basic = Buffer.from(`admin:${token}`).toString('base64');
   return [
@@ -148,7 +148,7 @@ function tokenCases(served: Served): [string, string[], number, string?][] {
     ['two words', bearer(`${token} ${token}`), 401],
     ['expired', bearer(tokens.create('chat:expired', 0).token), 401],
     ['revoked', bearer(revoked.token), 401],
-    ['its sum', bearer(sum), 401],
+    ['its hash', bearer(total), 401],
     ['in a cookie', [`Cookie: token=${token}`], 401],
     ['in other headers', [`X-Api-Key: ${token}`, `Proxy-Authorization: Bearer ${token}`], 401],
     [
@@ -444,7 +444,7 @@ describe('tokens', () => {
     expect((await failure(serve({ home }))).message).toMatch(/EACCES/);
   });
 
-  it('[G3] a scoped token is kept as a sum only, ends in time, and can be revoked from elsewhere', () => {
+  it('[G3] a scoped token is stored only as a hash, expires, and can be revoked from another process', () => {
     const folder = temporaryFolder();
     const clock = new FakeClock();
     const [server, command] = [new Tokens(folder, clock), new Tokens(folder, clock)];
@@ -462,7 +462,7 @@ describe('tokens', () => {
     for (const owner of ['', '*']) expect(() => command.create(owner)).toThrow(/owner/);
   });
 
-  it('[G3] tokens are compared by their sums, in time that tells nothing', () => {
+  it('[G3] tokens are compared by their hashes, in constant time', () => {
     const folder = temporaryFolder();
     const tokens = new Tokens(folder, systemClock, { adminFile: join(folder, 'secret') });
     tokens.create('chat:a');
@@ -640,7 +640,7 @@ describe('doors', () => {
   });
 });
 
-/** Everything below a folder that anybody but its owner could touch. */
+/** Everything below a folder that others than its owner could access. */
 function loose(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) => {
     const path = join(entry.parentPath, entry.name);
@@ -649,7 +649,7 @@ function loose(folder: string): string[] {
   });
 }
 
-/** Sockets of a process that have no place in the file system: anybody could connect to them. */
+/** Sockets of a process that have no path in the file system: every user could connect to them. */
 function abstractSockets(pid: number): string[] {
   const inodes = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {

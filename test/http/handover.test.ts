@@ -1,4 +1,4 @@
-// Whoever waits for the end of a process is answered by the keeper, on its own connection: while the server stands still,
+// The keeper answers clients that wait for the exit of a process, on its own connection: while the server stands still,
 // after it was killed, after it left. A client of coder's sees an answer like any other.
 
 import { spawn } from 'node:child_process';
@@ -62,18 +62,18 @@ function asking(method: 'GET' | 'POST', path: string, body?: unknown): string {
   return `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n${length}\r\n${text}`;
 }
 
-function told(answer: Pick<RawAnswer, 'body'>): Record<string, unknown> {
+function reported(answer: Pick<RawAnswer, 'body'>): Record<string, unknown> {
   return JSON.parse(answer.body) as Record<string, unknown>;
 }
 
-/** A process that ends when it is told to. */
+/** A process that exits on request. */
 async function held(
   on: RawConnection,
   says = 'echo said',
 ): Promise<{ id: string; wait: string; end(): void }> {
   const path = join(temporaryFolder(), 'fifo');
   const command = `mkfifo ${path}; ${says}; read _ < ${path}; exit 7`;
-  const { id } = told(await on.ask(asking('POST', `${PREFIX}/start`, { command }))) as {
+  const { id } = reported(await on.ask(asking('POST', `${PREFIX}/start`, { command }))) as {
     id: string;
   };
   await keeper.wait('*', { waits: [{ id, for: [{ kind: 'text', text: 'said' }] }] });
@@ -107,7 +107,7 @@ function openSockets(): number {
 
 const ENDED = { output: 'said\n', running: false, exit_code: 7 };
 
-/** Containers can forbid it, to everybody. */
+/** Containers can forbid it. */
 function connectionsCanBeHad(): boolean {
   try {
     closeSync(requirePosix().takeDescriptor(process.pid, 0));
@@ -126,17 +126,17 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
     process.kill(ready.pid, 'SIGSTOP');
     first.end();
     const early = await caller.answer();
-    expect(told(early)).toMatchObject(ENDED);
+    expect(reported(early)).toMatchObject(ENDED);
     process.kill(ready.pid, 'SIGCONT');
     const again = await caller.ask(first.wait.replace('?wait=true', ''));
-    expect(told(again)).toMatchObject(ENDED);
+    expect(reported(again)).toMatchObject(ENDED);
     expect([...early.headers.keys()].sort()).toEqual([...again.headers.keys()].sort());
     for (const name of ['content-type', 'cache-control', 'connection', 'keep-alive'])
       expect(early.headers.get(name)).toBe(again.headers.get(name));
   });
 
   it.each(['SIGKILL', 'SIGTERM'] as const)(
-    '[SV22] is answered when the server has gone by %s, and told that the connection ends',
+    '[SV22] is answered when the server was ended by %s, and the connection closes',
     async (signal) => {
       const callers = Array.from({ length: 20 }, connection);
       const process = await held(connection());
@@ -145,12 +145,12 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
       const linked = openSockets();
       server.child.kill(signal);
       await server.ended;
-      // The keeper may be told of the process's end before it has seen that nobody reads on.
+      // The keeper may learn of the exit before it has seen that nobody reads on.
       while (openSockets() >= linked) await keeper.health('*', {});
       process.end();
       for (const caller of callers) {
         const answer = await caller.answer();
-        expect(told(answer)).toMatchObject(ENDED);
+        expect(reported(answer)).toMatchObject(ENDED);
         expect(answer.headers.get('connection')).toBe('close');
       }
     },
@@ -169,7 +169,7 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
     await parked(1);
     process.end();
     const answer = await staying?.answer();
-    expect(told(answer ?? { body: '{}' })).toMatchObject({
+    expect(reported(answer ?? { body: '{}' })).toMatchObject({
       timedOut: false,
       met: [{ kind: 'exit', met: true }],
     });
@@ -185,7 +185,7 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
     second.end();
     first.end();
     const answers = [await caller.answer(), await caller.answer(), await caller.answer()];
-    expect(answers.map(told)).toMatchObject([ENDED, ENDED, { total: 2 }]);
+    expect(answers.map(reported)).toMatchObject([ENDED, ENDED, { total: 2 }]);
     expect((await caller.ask(listed)).status).toBe(200);
   });
 
@@ -225,7 +225,7 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
     const [, ...bodies] = Buffer.concat(parts)
       .toString()
       .split(/HTTP\/1\.1 200 OK\r\n[^{]*/);
-    const [early, last, list, ...more] = bodies.map((body) => told({ body }));
+    const [early, last, list, ...more] = bodies.map((body) => reported({ body }));
     expect(early).toMatchObject({ running: true });
     expect(last).toMatchObject({ running: false, exit_code: 7, output: early?.['output'] });
     expect(list).toMatchObject({ total: 1 });
@@ -239,7 +239,7 @@ describe('a caller whose connection cannot be had', () => {
     async () => {
       server.child.kill('SIGTERM');
       await server.ended;
-      // In a world of processes of its own the server's number means somebody else.
+      // In a world of processes of its own the server's pid is another process.
       const world = ['--pid', '--fork', '--kill-child', '--mount-proc'];
       const file = ['--token-file', join(place.folder, 'token')];
       const args = [...world, process.execPath, main, 'serve', '--json', ...file];
@@ -252,8 +252,8 @@ describe('a caller whose connection cannot be had', () => {
       caller.write(first.wait);
       await parked(1);
       first.end();
-      expect(told(await caller.answer())).toMatchObject(ENDED);
-      expect(told(await caller.ask(first.wait))).toMatchObject(ENDED);
+      expect(reported(await caller.answer())).toMatchObject(ENDED);
+      expect(reported(await caller.ask(first.wait))).toMatchObject(ENDED);
       const stopped = await place.run('shutdown');
       expect(stopped.stderr).toContain('in another container');
       expect(stopped.code).not.toBe(0);

@@ -33,7 +33,7 @@ const has =
 const hasComments = (frames: readonly Frame[]): boolean =>
   frames.filter(({ comment }) => comment).length >= 3;
 
-/** Asks until so many callers are parked. */
+/** Asks until this many callers are parked. */
 async function parked(count: number): Promise<void> {
   for (;;) {
     const { json } = await client.get('/v1/health');
@@ -190,7 +190,7 @@ describe('following a process', () => {
     expect(tail).toMatch(/\n\nevent: problem\ndata: \{"error":\{"code":"not_found",.*\}\}\n\n$/);
   });
 
-  it('[API24] what is no longer kept is told with its size, by following and by downloading', async () => {
+  it('[API24] output that is no longer stored is reported with its size, when following and downloading', async () => {
     const limits = { journalBytes: 400_000, journalHeadBytes: 100_000 };
     const small = await serve({
       keeperArgs: ['--idle-ms', '60000', '--limits', JSON.stringify(limits)],
@@ -200,10 +200,10 @@ describe('following a process', () => {
       const id = await reader.run({ command: 'yes 0123456789abcdef | head -c 6000000' });
       const path = `/v1/processes/${id}/follow`;
       const frames = await reader.frames(path);
-      const told = frames.filter(({ event }) => event === 'missed');
-      const missed = told.map(({ data }) => data as unknown as Missed);
+      const reported = frames.filter(({ event }) => event === 'missed');
+      const missed = reported.map(({ data }) => data as unknown as Missed);
       const events = eventData(frames);
-      const lost = missed.reduce((sum, each) => sum + each.bytes, 0);
+      const lost = missed.reduce((total, each) => total + each.bytes, 0);
       expect(lost).toBeGreaterThan(5_000_000);
       expect(outputOf(events).length + lost).toBe(6_000_000);
       // Numbers go on without a hole where the missing ones are named.
@@ -214,11 +214,11 @@ describe('following a process', () => {
         expect(event === 'missed' ? fromSeq : seq).toBe(next);
         next = (event === 'missed' ? toSeq : seq) + 1;
       }
-      // Cut behind the notice: it is not told again.
+      // Cut behind the notice: it is not sent again.
       const resumed = await reader.frames(path, {
-        headers: { 'last-event-id': told[0]?.id ?? '' },
+        headers: { 'last-event-id': reported[0]?.id ?? '' },
       });
-      expect(resumed.filter(({ event }) => event === 'missed')).toEqual(told.slice(1));
+      expect(resumed.filter(({ event }) => event === 'missed')).toEqual(reported.slice(1));
       const { bytes, headers, trailers } = await reader.get(`/v1/processes/${id}/bytes`);
       expect(bytes.equals(outputOf(events))).toBe(true);
       expect(headers['holdfast-missed-bytes']).toBe(String(lost));
@@ -230,7 +230,7 @@ describe('following a process', () => {
 });
 
 describe('following completions', () => {
-  it('[API25] each end is told once per connection, and again to who does not say it has it', async () => {
+  it('[API25] each completion comes once per connection, and again until it is acknowledged', async () => {
     const mine = client.with({ 'holdfast-owner': 'follower' });
     const path = '/v1/completions/follow?subscriber=s';
     const completions = (frames: readonly Frame[]): Frame[] =>
@@ -238,19 +238,19 @@ describe('following completions', () => {
     const following = mine.frames(path, { until: (frames) => completions(frames).length === 3 });
     const ids = [];
     for (let index = 0; index < 3; index += 1) ids.push(await mine.run({ command: 'true' }));
-    const told = completions(await following);
+    const reported = completions(await following);
     const idsOf = (frames: readonly Frame[]): string[] =>
       completions(frames).map(({ data }) => (data as unknown as { id: string }).id);
-    expect(idsOf(told)).toEqual(ids);
+    expect(idsOf(reported)).toEqual(ids);
     const hasThird = (frames: readonly Frame[]): boolean =>
-      frames.some(({ id }) => id !== undefined && id === told[2]?.id);
+      frames.some(({ id }) => id !== undefined && id === reported[2]?.id);
     expect(idsOf(await mine.frames(path, { until: hasThird }))).toEqual(ids);
     const resumed = await mine.frames(path, {
-      headers: { 'last-event-id': told[0]?.id ?? '' },
+      headers: { 'last-event-id': reported[0]?.id ?? '' },
       until: hasThird,
     });
     expect(idsOf(resumed)).toEqual(ids.slice(1));
-    const numbers = told.slice(0, 2).map(({ id }) => Number(id));
+    const numbers = reported.slice(0, 2).map(({ id }) => Number(id));
     await mine.post('/v1/completions/acknowledge', { subscriber: 's', numbers });
     expect(idsOf(await mine.frames(path, { until: hasThird }))).toEqual(ids.slice(2));
   });

@@ -155,10 +155,10 @@ describe('the description of the native dialect', () => {
     });
     const html = bytes.toString();
     const style = /<style>([^]*?)<\/style>/.exec(html)?.[1] ?? '';
-    const sum = createHash('sha256').update(style).digest('base64');
+    const total = createHash('sha256').update(style).digest('base64');
     const policy = String(headers['content-security-policy']);
     expect(policy).toBe(
-      `default-src 'none'; style-src 'sha256-${sum}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      `default-src 'none'; style-src 'sha256-${total}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     );
     expect(html).not.toMatch(/<script|<link|<img|<iframe|\sstyle=|\son\w+=|src=|url\(|@import/i);
     expect(Array.from(html.matchAll(/href="([^"]*)"/g), ([, to = '']) => to)).toSatisfy(

@@ -312,7 +312,7 @@ describe('native operations', () => {
     });
   });
 
-  it('[API9] completions are told per subscriber until acknowledged', async () => {
+  it('[API9] each subscriber gets completions until it acknowledges them', async () => {
     const mine = client.with({ 'holdfast-owner': 'feed' });
     const waiting = mine.get('/v1/completions?subscriber=a&waitMs=60000&limit=10');
     const id = await mine.run({ command: 'echo done' });
@@ -404,7 +404,7 @@ describe('native owners', () => {
 });
 
 describe('native owners and limits', () => {
-  it('[SV11] who has processes here is told to the admin, and to a scoped token only of itself', async () => {
+  it('[SV11] the admin sees all owners, a scoped token only its own', async () => {
     const dora = scoped('dora');
     await dora.run({ command: 'echo 12345' });
     const { id } = await dora.start({ command: 'exec sleep 600' });

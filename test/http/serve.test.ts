@@ -88,7 +88,7 @@ describe('a crowd', () => {
       { path: ready.socket },
       { path: join(ready.home, 'keeper.sock') },
     ];
-    // As good as busy: neither takes anybody in.
+    // As good as busy: neither accepts a connection.
     for (const pid of [ready.pid, ready.keeperPid]) process.kill(pid, 'SIGSTOP');
     try {
       for (const door of doors) {
@@ -129,7 +129,7 @@ describe('shutdown, and stop of everything', () => {
     expect((await place.run('logs', stubborn)).stdout).toContain(`pid ${runaway}`);
   });
 
-  it('[SV2] whoever started the server and waits for `shutdown` without looking at it is not waited for', async () => {
+  it('[SV2] `shutdown` does not wait for a parent that has not reaped the server', async () => {
     const server = place.start('serve', '--json');
     await server.until('stdout', '\n');
     // While this call lasts, nobody here takes note of a child's end.

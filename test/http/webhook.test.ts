@@ -67,7 +67,7 @@ function pastStart(clock: FakeClock): void {
 }
 
 describe('the completion webhook', () => {
-  it('[SV8] is told of the end with chat, ancestors and directory, signed, without what was printed', async () => {
+  it('[SV8] gets each exit with chat, ancestors and directory, signed, without the output', async () => {
     const receiver = new Receiver();
     const one = await served({ webhook: { url: await receiver.open() } });
     const chat = one.chat(CHAT, JSON.stringify([PARENT]));
@@ -91,18 +91,18 @@ describe('the completion webhook', () => {
     const key = join(one.home, 'webhook.key');
     expect(statSync(key).mode & 0o777).toBe(0o600);
     const signature = String(first?.headers['holdfast-signature']);
-    const [, at = '', sum] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
+    const [, at = '', total] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
     expect(Math.abs(Number(at) - Date.now() / 1000)).toBeLessThan(60);
     const secret = readFileSync(key, 'utf8').trim();
-    expect(createHmac('sha256', secret).update(`${at}.${first?.body}`).digest('hex')).toBe(sum);
-    // Without a chat there is none in the notice, and nothing is told twice.
+    expect(createHmac('sha256', secret).update(`${at}.${first?.body}`).digest('hex')).toBe(total);
+    // Without a chat there is none in the notice, and nothing is sent twice.
     const plain = await one.client.start('true');
     await receiver.count(2);
     expect(receiver.ids()).toEqual([id, plain]);
     expect(receiver.deliveries[1]?.notice).not.toHaveProperty('chat');
   });
 
-  it('[SV8] is told again, after growing pauses, until it says that it has it; one refusal holds up nobody else', async () => {
+  it('[SV8] is called again, after growing pauses, until it answers 2xx; one refusal holds up no other', async () => {
     const receiver = new Receiver();
     const clock = new FakeClock();
     const url = await receiver.open();
@@ -130,13 +130,13 @@ describe('the completion webhook', () => {
     expect(one.reports).toHaveLength(1);
   });
 
-  it('[SV8] ends that came while nobody listened, or while the server was gone, are told by the next server', async () => {
+  it('[SV8] exits while nobody listened, or while the server was down, are sent by the next server', async () => {
     const receiver = new Receiver();
     const url = await receiver.open();
     const home = temporaryFolder();
     onCleanup(() => stopKeeper(home));
     const first = await serve({ home, webhook: { url } });
-    const told = await first.client.start('true');
+    const reported = await first.client.start('true');
     await receiver.count(1);
     receiver.answer = () => 503;
     const refused = await first.client.start('true');
@@ -149,10 +149,10 @@ describe('the completion webhook', () => {
     await turnsUntil(() => receiver.ids().includes(late));
     const after = receiver.ids().slice(2);
     expect(after).toContain(refused);
-    expect(after).not.toContain(told);
+    expect(after).not.toContain(reported);
   });
 
-  it('[SV62] however many are refused for good, those behind them are told', async () => {
+  it('[SV62] however many are refused for good, those behind them are sent', async () => {
     const receiver = new Receiver();
     const clock = new FakeClock();
     const one = await served({ webhook: { url: await receiver.open() }, clock });

@@ -95,7 +95,7 @@ for (const [name, make] of [
       await expect(call(connected, 'nothing', {})).rejects.toThrow('There is no tool "nothing"');
     });
 
-    it('[M2] who asks for progress is told while it waits; who does not is answered before it gives up', async () => {
+    it('[M2] a client that asks for progress gets it while it waits; any other is answered before it times out', async () => {
       const connected = await make();
       // A first call may have to start the server.
       await call(connected, 'process_list', {});
@@ -132,7 +132,7 @@ for (const [name, make] of [
       await call(connected, 'process_signal', { process_id: id, signal: 'kill' });
     });
 
-    it('[M4] outputs are resources: listed, read, and told of when they grow, until unsubscribed', async () => {
+    it('[M4] outputs are resources: listed, read, and updated when they grow, until unsubscribed', async () => {
       const connected = await make();
       const { client } = connected;
       const command = 'echo one; read x; echo two; read y; echo three; sleep 1000';
@@ -155,18 +155,18 @@ for (const [name, make] of [
       expect(await updated).toMatchObject({ uri });
       expect((await client.readResource({ uri })).contents).toMatchObject([{ text: 'one\ntwo\n' }]);
       await client.unsubscribeResource({ uri });
-      const before = connected.told.filter(({ method }) => method.endsWith('updated')).length;
+      const before = connected.reported.filter(({ method }) => method.endsWith('updated')).length;
       await call(connected, 'process_write', { process_id: id, text: '\n' });
       await call(connected, 'process_signal', { process_id: id, signal: 'kill' });
-      const after = connected.told.filter(({ method }) => method.endsWith('updated')).length;
+      const after = connected.reported.filter(({ method }) => method.endsWith('updated')).length;
       expect(after - before).toBeLessThanOrEqual(0);
       await expect(client.readResource({ uri: uriOf('nobody') })).rejects.toThrow(/not found/i);
       await expect(client.subscribeResource({ uri: 'file:///etc' })).rejects.toThrow(/not found/i);
     });
 
-    it('[M5] the end of what was left in the background is told once', async () => {
+    it('[M5] the exit of a background process is notified once', async () => {
       const connected = await make();
-      const told = connected.next('notifications/message');
+      const reported = connected.next('notifications/message');
       const started = await call(connected, 'execute', {
         command: 'read x; exit 7',
         stdin: true,
@@ -175,13 +175,15 @@ for (const [name, make] of [
       const id = started.background_process_id;
       await call(connected, 'process_output', { process_id: id, wait_timeout: '0s' });
       await call(connected, 'process_write', { process_id: id, text: '\n' });
-      expect(await told).toMatchObject({
+      expect(await reported).toMatchObject({
         level: 'warning',
         logger: 'holdfast',
         data: { process_id: id, exit_code: 7, command: 'read x; exit 7' },
       });
       await call(connected, 'process_output', { process_id: id });
-      const messages = connected.told.filter(({ method }) => method === 'notifications/message');
+      const messages = connected.reported.filter(
+        ({ method }) => method === 'notifications/message',
+      );
       expect(messages).toHaveLength(1);
     });
   });
@@ -326,8 +328,8 @@ describe('holdfast mcp', () => {
       await overStdio(home, '--chat', 'one', '--directory', directory),
       await overStdio(home, '--chat', 'two'),
     ];
-    const told = await call(one, 'execute', { command: 'pwd; echo $AGENT_BROWSER_SESSION' });
-    expect(told.output).toBe(`${directory}\none\n`);
+    const reported = await call(one, 'execute', { command: 'pwd; echo $AGENT_BROWSER_SESSION' });
+    expect(reported.output).toBe(`${directory}\none\n`);
     expect((await call(one, 'process_list', {}))['processes']).toHaveLength(1);
     expect((await call(two, 'process_list', {}))['processes']).toHaveLength(0);
   });

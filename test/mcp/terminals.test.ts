@@ -52,7 +52,7 @@ const ways: Readonly<Record<string, () => Promise<Connected>>> = {
 
 for (const [way, make] of Object.entries(ways)) {
   describe(`terminals over ${way}`, () => {
-    it('[M12] a shell is opened, keeps what it is told, runs with exit codes, and is closed', async () => {
+    it('[M12] a shell is opened, keeps its state, runs with exit codes, and is closed', async () => {
       const connected = await make();
       const workdir = realpathSync(temporaryFolder());
       const opened = await call(

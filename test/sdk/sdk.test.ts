@@ -280,7 +280,7 @@ for (const [name, make] of [
       expect((await failure(terminal.status())).code).toBe('not_found');
     });
 
-    it('[T5] ends are told as events until they are taken', async () => {
+    it('[T5] completions come as events until they are acknowledged', async () => {
       const holdfast = await make();
       await holdfast.start('exit 7', { name: 'seven' });
       for await (const completion of holdfast.events()) {
@@ -316,7 +316,7 @@ describe('the local server', () => {
     const cwd = temporaryFolder();
     onCleanup(() => stopKeeper(home));
     onCleanup(async () => void (await endServer(home)));
-    // As npm starts a server: what it adds must not reach anybody's process.
+    // As npm starts a server: what it adds must reach no process.
     const npm = {
       npm_config_ignore_scripts: 'true',
       npm_package_name: 'x',
@@ -505,7 +505,7 @@ describe('the lease of a connection', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('[T22] closing a connection ends what it leased: all its starts where it was told so, else those that ask', async () => {
+  it('[T22] closing a connection ends what it leased: all its starts if `connect` said so, else those that ask', async () => {
     const { home, holdfast } = await served();
     const leasing = await connect({ home, lease: true });
     const leased = [

@@ -7,8 +7,8 @@ import { onCleanup, program, stopKeeper, temporaryFolder } from './hosts.ts';
 export interface Connected {
   readonly client: Client;
   /** Notifications, by their method, in the order in which they came. */
-  readonly told: { readonly method: string; readonly params: Record<string, unknown> }[];
-  /** The next notification of a method that is not yet in `told`. */
+  readonly reported: { readonly method: string; readonly params: Record<string, unknown> }[];
+  /** The next notification of a method that is not yet in `reported`. */
   next(method: string): Promise<Record<string, unknown>>;
 }
 
@@ -56,7 +56,7 @@ async function connected(
   mode: 'legacy' | 'auto' = 'legacy',
 ): Promise<Connected> {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
-  const told: Connected['told'] = [];
+  const reported: Connected['reported'] = [];
   const waiting = new Set<() => void>();
   for (const method of [
     'notifications/message',
@@ -64,7 +64,7 @@ async function connected(
     'notifications/resources/list_changed',
   ] as const) {
     client.setNotificationHandler(method, ({ params }) => {
-      told.push({ method, params: { ...params } });
+      reported.push({ method, params: { ...params } });
       for (const wake of waiting) wake();
       waiting.clear();
     });
@@ -73,11 +73,11 @@ async function connected(
   onCleanup(() => client.close());
   return {
     client,
-    told,
+    reported,
     next: async (method) => {
-      const known = told.length;
+      const known = reported.length;
       for (;;) {
-        const found = told.slice(known).find((each) => each.method === method);
+        const found = reported.slice(known).find((each) => each.method === method);
         if (found) return found.params;
         await new Promise<void>((resolve) => waiting.add(resolve));
       }

@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export const shim = join(root, 'dist/cli/agent-tty.js');
 export const main = join(root, 'dist/cli/main.js');
 
-export interface Told {
+export interface Reported {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -29,7 +29,7 @@ export function startTty(
   script: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-): Promise<Told> {
+): Promise<Reported> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [script, ...args], {
       cwd: '/',

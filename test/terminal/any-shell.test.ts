@@ -43,7 +43,7 @@ class Opened {
     await this.api.write(OWNER, { id: this.id, data: Buffer.from(text), as: 'text' });
   }
 
-  /** What it printed itself; what cannot be told from a prompt says so. */
+  /** What it printed itself; what cannot be distinguished from a prompt says so. */
   async printedBy(command: string): Promise<string> {
     const result = await this.run(command);
     const { output } = (await runOutput(this.api, OWNER, this.id, result)) ?? {};
@@ -83,7 +83,7 @@ function between(line: string): string {
   return line.slice(line.indexOf("'") + 1, line.lastIndexOf("'"));
 }
 
-/** What a slow shell, or one with another prompt each time, shows beside the output is told as such. */
+/** What a slow shell, or one with another prompt each time, shows beside the output is reported as such. */
 const OWN_OR_MIXED = /^(?:more\n)?said\n$|^mixed: [^]*said\n/;
 
 interface WayIn {
@@ -157,7 +157,7 @@ describe('a waited run', () => {
       }
       expect(await terminal.status('true')).toBe(0);
       expect(await terminal.status('sh -c "exit 42"')).toBe(42);
-      // What a slow shell or one with another prompt each time shows beside it is told as such.
+      // What a slow shell or one with another prompt each time shows beside it is reported as such.
       expect(await terminal.printedBy('echo more; echo said'), '[TM132]').toMatch(OWN_OR_MIXED);
       const text = await outputText(terminal.api, terminal.id);
       expect(text).toContain('said');
@@ -287,8 +287,8 @@ describe('every kind of shell', () => {
         });
         writeFileSync(fifo, 'opened\n');
         const waited = { id: terminal.id, run: 'late', timeoutMs: LIMIT_MS };
-        for (const told of [await terminal.api.runWait(OWNER, waited), await late])
-          expect(told, '[TM5]').toMatchObject({ completed: true, exitCode: 0 });
+        for (const reported of [await terminal.api.runWait(OWNER, waited), await late])
+          expect(reported, '[TM5]').toMatchObject({ completed: true, exitCode: 0 });
 
         await terminal.type('rm -rf /nowhere-at-all ');
         const cleared = await terminal.run('sh -c "exit 5"');

@@ -113,7 +113,7 @@ describe('attach', () => {
     expect(await outputText(near, seat)).toMatch(both);
   });
 
-  it('[TM131] a second person is told how to take over; the first is told that it was', async () => {
+  it('[TM131] a second person learns how to take over; the first learns that it lost the keyboard', async () => {
     const first = await runAttached();
     const { far, id } = first;
     expect(await outputText(first.near, first.seat)).toContain(`Ctrl-] detaches from ${id}`);

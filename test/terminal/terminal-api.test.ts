@@ -36,7 +36,7 @@ async function opened(
 
 for (const [name, make] of Object.entries(ways)) {
   describe(`a terminal ${name}`, () => {
-    it('[TM150] opens a shell that marks its commands, unless told otherwise', async () => {
+    it('[TM150] opens a shell that marks its commands by default', async () => {
       const { terminals } = await make();
       const { process } = await terminals.open({ env: { SHELL: '/bin/bash' } });
       expect(process).toMatchObject({ streams: 'pty', owner: OWNER, state: 'running' });

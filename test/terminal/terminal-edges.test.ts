@@ -56,7 +56,7 @@ describe('a terminal that is removed', () => {
     expect(await shown(client, 'again')).toMatch(/^SECOND\n/);
   });
 
-  it('[SV34] takes what was made of it along, also when somebody else removes it', async () => {
+  it('[SV34] takes its screens along, also when another program removes it', async () => {
     const served = await fresh();
     const client = NativeClient.of(served);
     const { id, pid, startedAtMs } = await openPrinting(client, 'kept', 'KEPT');
@@ -71,7 +71,7 @@ describe('a terminal that is removed', () => {
     expect((await client.get(`/v1/terminals/${id}/snapshot`)).status).toBe(404);
   });
 
-  it('[SV34] is tidied up after by the next server', async () => {
+  it('[SV34] is cleaned up by the next server', async () => {
     const first = await fresh();
     const client = NativeClient.of(first);
     const { id, pid, startedAtMs } = await openPrinting(client, 'alive', 'ALIVE');

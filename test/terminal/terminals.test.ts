@@ -175,7 +175,7 @@ describe('native terminals', () => {
 
   it('[TM29] one owner cannot see or touch the terminal of another', async () => {
     const id = await open();
-    const other = client.with({ 'holdfast-owner': 'somebody' });
+    const other = client.with({ 'holdfast-owner': 'another' });
     for (const [method, path, body] of [
       ['GET', '', undefined],
       ['POST', '/run', { command: 'x' }],
@@ -297,7 +297,7 @@ class Attachment {
     return hello;
   }
 
-  /** Until it has printed what is wanted, or so many bytes. */
+  /** Until it has printed what is wanted, or this many bytes. */
   async until(enough: (text: string) => boolean, bytes: number): Promise<void> {
     while (this.output.length < bytes && !enough(this.output.toString()))
       await new Promise<void>((resolve) => (this.wake = resolve));

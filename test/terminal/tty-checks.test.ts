@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { sized } from '../support/slow.ts';
-import { main, shim, startTty, type Told } from '../support/tty-commands.ts';
+import { main, shim, startTty, type Reported } from '../support/tty-commands.ts';
 
 type Facts = Record<string, unknown>;
 type Inspected = { session: Facts; terminationCategory: string };
@@ -18,14 +18,15 @@ class Place {
     this.home = home;
   }
 
-  tty(...args: string[]): Promise<Told> {
+  tty(...args: string[]): Promise<Reported> {
     return startTty(shim, args, { AGENT_TTY_HOME: this.home, SHELL: '/bin/bash' });
   }
 
   async result<T = Facts>(...args: string[]): Promise<T> {
-    const told = await this.tty('--json', ...args);
-    if (!told.envelope?.ok) throw new Error(`${args.join(' ')}: ${told.stdout}${told.stderr}`);
-    return told.envelope.result;
+    const reported = await this.tty('--json', ...args);
+    if (!reported.envelope?.ok)
+      throw new Error(`${args.join(' ')}: ${reported.stdout}${reported.stderr}`);
+    return reported.envelope.result;
   }
 
   async create(...args: string[]): Promise<string> {
@@ -168,7 +169,7 @@ describe('sessions', () => {
     // Nothing of the last screen is shown instead of what was asked wrongly.
     expect((await lost.tty('snapshot', id, '--format', 'none', '--json')).code).toBe(2);
     expect((await lost.tty('screenshot', id, '--profile', 'none', '--json')).code).toBe(2);
-    // Whoever heeds no hang-up is still there, and is ended on request.
+    // A program that ignores SIGHUP is still there, and is ended on request.
     expect(await lost.result('gc')).toMatchObject({
       homes: [{ skippedSessions: [{ sessionId: id, reason: 'active' }] }],
     });
@@ -239,8 +240,8 @@ describe('sessions', () => {
     for (const user of users) {
       onCleanup(() => stopKeeper(join(user, '.holdfast')));
       const env = { AGENT_TTY_HOME: undefined, HOLDFAST_HOME: undefined, HOME: user };
-      const told = await startTty(shim, ['create', '--json', '--', 'cat'], env);
-      expect(told.envelope).toMatchObject({ ok: true });
+      const reported = await startTty(shim, ['create', '--json', '--', 'cat'], env);
+      expect(reported.envelope).toMatchObject({ ok: true });
       expect(statSync(join(user, '.holdfast')).mode & 0o777).toBe(0o700);
       const listed = await startTty(shim, ['list', '--json'], env);
       expect(listed.envelope.result).toMatchObject({ sessions: [{ status: 'running' }] });
@@ -252,9 +253,9 @@ describe('sessions', () => {
     const home = join(temporaryFolder(), 'home');
     mkdirSync(home, { mode: 0o700 });
     const names = async (): Promise<[number | null, string[]]> => {
-      const told = await startTty(main, ['doctor', '--json', '--home', home], {});
-      const { checks } = told.envelope.result as { checks: { name: string }[] };
-      return [told.code, checks.map(({ name }) => name)];
+      const reported = await startTty(main, ['doctor', '--json', '--home', home], {});
+      const { checks } = reported.envelope.result as { checks: { name: string }[] };
+      return [reported.code, checks.map(({ name }) => name)];
     };
     const [code, checks] = await names();
     expect([code, new Set(checks).size]).toEqual([0, checks.length]);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { endServer } from '../../src/cli/local/server.ts';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
-import { shim, startTty, type Told } from '../support/tty-commands.ts';
+import { shim, startTty, type Reported } from '../support/tty-commands.ts';
 
 /** A user with a home directory, and nothing named by a variable. */
 class User {
@@ -17,7 +17,7 @@ class User {
     onCleanup(() => stopKeeper(this.ownHome));
   }
 
-  tty(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Told> {
+  tty(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Reported> {
     return startTty(shim, ['--json', ...args], {
       AGENT_TTY_HOME: undefined,
       HOLDFAST_HOME: undefined,
@@ -29,9 +29,10 @@ class User {
   }
 
   async result(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<unknown> {
-    const told = await this.tty(args, env);
-    if (!told.envelope?.ok) throw new Error(`${args.join(' ')}: ${told.stdout}${told.stderr}`);
-    return told.envelope.result;
+    const reported = await this.tty(args, env);
+    if (!reported.envelope?.ok)
+      throw new Error(`${args.join(' ')}: ${reported.stdout}${reported.stderr}`);
+    return reported.envelope.result;
   }
 
   otherHome(name: string): string {
@@ -97,18 +98,22 @@ describe('tty doctor', () => {
   it('[TM94] (40) names each check once, skips what cannot be tried, and exits with 1 when one fails', async () => {
     const user = new User();
     const home = user.otherHome('checked');
-    const told = await user.tty(['doctor', '--home', home]);
+    const reported = await user.tty(['doctor', '--home', home]);
     type Checked = { ok: boolean; checks: Record<string, { name: string; status: string }[]> };
-    const checksOf = ({ envelope }: Told): [boolean, Record<string, string>] => {
+    const checksOf = ({ envelope }: Reported): [boolean, Record<string, string>] => {
       const { ok, checks } = envelope.result as Checked;
       const all = Object.values(checks).flat();
       const byName = Object.fromEntries(all.map(({ name, status }) => [name, status]));
       expect(Object.keys(byName)).toHaveLength(all.length);
       return [ok, byName];
     };
-    const [ok, checks] = checksOf(told);
-    expect([told.code, ok, new Set(Object.values(checks))]).toEqual([0, true, new Set(['pass'])]);
-    expect(told.envelope.result).toMatchObject({
+    const [ok, checks] = checksOf(reported);
+    expect([reported.code, ok, new Set(Object.values(checks))]).toEqual([
+      0,
+      true,
+      new Set(['pass']),
+    ]);
+    expect(reported.envelope.result).toMatchObject({
       capabilities: expect.arrayContaining([
         { name: 'screenshot', status: 'available' },
       ]) as unknown,

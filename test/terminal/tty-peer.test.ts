@@ -11,7 +11,7 @@ import { Screens } from '../../src/screen/view/screens.ts';
 import { openSession } from '../../src/terminals/terminal-session.ts';
 import { Place } from '../support/command-line.ts';
 import { stopKeeper } from '../support/hosts.ts';
-import { main, shim, startTty, type Told } from '../support/tty-commands.ts';
+import { main, shim, startTty, type Reported } from '../support/tty-commands.ts';
 
 let base: string;
 let home: string;
@@ -27,12 +27,12 @@ afterAll(async () => {
   rmSync(base, { recursive: true, force: true });
 });
 
-const peer = (...args: string[]): Promise<Told> =>
+const peer = (...args: string[]): Promise<Reported> =>
   startTty(shim, args, { AGENT_TTY_HOME: base, HOME: base, SHELL: '/bin/bash' });
-const ours = (...args: string[]): Promise<Told> =>
+const ours = (...args: string[]): Promise<Reported> =>
   startTty(main, ['tty', ...args], { HOLDFAST_HOME: home, HOME: base, SHELL: '/bin/bash' });
-const result = async (told: Promise<Told>): Promise<Record<string, unknown>> => {
-  const { envelope, stderr } = await told;
+const result = async (reported: Promise<Reported>): Promise<Record<string, unknown>> => {
+  const { envelope, stderr } = await reported;
   if (!envelope?.ok) throw new Error(JSON.stringify(envelope) + stderr);
   return envelope.result;
 };
@@ -64,8 +64,8 @@ describe('agent-tty', () => {
       ['--timeout-ms', 'soon'],
       ['--home', 'relative'],
     ]) {
-      const told = await peer('list', '--json', ...flags);
-      expect([told.code, told.envelope.command, told.envelope.error.code]).toEqual([
+      const reported = await peer('list', '--json', ...flags);
+      expect([reported.code, reported.envelope.command, reported.envelope.error.code]).toEqual([
         2,
         'agent-tty',
         'INVALID_INPUT',
@@ -183,9 +183,9 @@ describe('agent-tty', () => {
       [['screenshot', id, '--profile', 'x'], 'unknown render profile'],
       [['batch', id, '{}'], 'JSON array'],
     ];
-    const told = await Promise.all(words.map(([args]) => peer(...args)));
+    const reported = await Promise.all(words.map(([args]) => peer(...args)));
     for (const [index, [args, word]] of words.entries()) {
-      const { stderr, code } = told[index] ?? {};
+      const { stderr, code } = reported[index] ?? {};
       expect([args, stderr, code]).toEqual([args, expect.stringContaining(word), 2]);
     }
     expect((await peer('inspect', 'nobody')).stderr).toContain('was not found');
@@ -193,7 +193,7 @@ describe('agent-tty', () => {
 
   it('[TM111] collects this home only; others with --all-homes, and none that sleeps is woken', async () => {
     const other = join(base, 'other');
-    const elsewhere = (command: string, ...args: string[]): Promise<Told> =>
+    const elsewhere = (command: string, ...args: string[]): Promise<Reported> =>
       startTty(main, ['tty', command, '--json', ...args], {
         HOLDFAST_HOME: other,
         HOME: base,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stopKeeper } from '../support/hosts.ts';
-import { main, shim, startTty, type Told } from '../support/tty-commands.ts';
+import { main, shim, startTty, type Reported } from '../support/tty-commands.ts';
 
 let base: string;
 let home: string;
@@ -19,7 +19,7 @@ afterAll(async () => {
   rmSync(base, { recursive: true, force: true });
 });
 
-const peer = (args: string[], env: NodeJS.ProcessEnv = {}): Promise<Told> =>
+const peer = (args: string[], env: NodeJS.ProcessEnv = {}): Promise<Reported> =>
   startTty(shim, args, { AGENT_TTY_HOME: base, HOME: base, SHELL: '/bin/bash', ...env });
 const answer = async (command: string, ...args: string[]): Promise<Record<string, unknown>> => {
   const { envelope, stderr } = await peer(['--json', command, ...args]);
@@ -93,9 +93,9 @@ describe('config.json', () => {
   ])('[TM125] %s is reported before anything is done, with exit code 1', async (content, word) => {
     configure(content);
     try {
-      const told = await peer(['list', '--json']);
-      expect(told.code).toBe(1);
-      expect(told.envelope.error.message).toContain(word);
+      const reported = await peer(['list', '--json']);
+      expect(reported.code).toBe(1);
+      expect(reported.envelope.error.message).toContain(word);
       expect((await peer(['list'])).stderr).toContain('config.json');
     } finally {
       rmSync(join(base, 'config.json'));
@@ -145,10 +145,10 @@ describe('flags of every command', () => {
   });
 
   it('[TM127] with debug one line on stderr says where the command works', async () => {
-    const told = await peer(['--log-level', 'debug', 'version', '--json']);
-    expect(told.stderr).toContain(`[agent-tty] debug: resolved command context`);
-    expect(told.stderr).toContain(home);
-    expect(told.envelope.ok).toBe(true);
+    const reported = await peer(['--log-level', 'debug', 'version', '--json']);
+    expect(reported.stderr).toContain(`[agent-tty] debug: resolved command context`);
+    expect(reported.stderr).toContain(home);
+    expect(reported.envelope.ok).toBe(true);
     expect((await peer(['version'], { AGENT_TTY_LOG_LEVEL: 'debug' })).stderr).toContain('debug');
     expect((await peer(['version'])).stderr).toBe('');
   });

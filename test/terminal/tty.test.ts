@@ -13,16 +13,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { stopKeeper } from '../support/hosts.ts';
-import { main, shim, startTty as start, type Told } from '../support/tty-commands.ts';
+import { main, shim, startTty as start, type Reported } from '../support/tty-commands.ts';
 
 /** One home for the file: every test uses terminals of its own. */
 let folder: string;
 let home: string;
-let tty: (...args: string[]) => Promise<Told>;
+let tty: (...args: string[]) => Promise<Reported>;
 const result = async <T = Record<string, unknown>>(...args: string[]): Promise<T> => {
-  const told = await tty(...args, '--json');
-  if (!told.envelope?.ok) throw new Error(`${args.join(' ')}: ${told.stdout}${told.stderr}`);
-  return told.envelope.result;
+  const reported = await tty(...args, '--json');
+  if (!reported.envelope?.ok)
+    throw new Error(`${args.join(' ')}: ${reported.stdout}${reported.stderr}`);
+  return reported.envelope.result;
 };
 const create = async (...args: string[]): Promise<string> =>
   (
@@ -108,9 +109,9 @@ describe('tty commands', () => {
       [['nonsense', '--json'], 2, 'INVALID_INPUT'],
       [['list', '--nonsense', '--json'], 2, 'INVALID_INPUT'],
     ] as const) {
-      const told = await tty(...args);
-      expect([args, told.code, told.envelope.error.code]).toEqual([args, code, name]);
-      expect(told.envelope.error.retryable).toBe(false);
+      const reported = await tty(...args);
+      expect([args, reported.code, reported.envelope.error.code]).toEqual([args, code, name]);
+      expect(reported.envelope.error.retryable).toBe(false);
     }
     expect(await result('list', '--all')).toEqual({ sessions: [] });
   });
@@ -316,11 +317,11 @@ describe('tty commands', () => {
       new Set(['o', 'r', 'm']),
     );
     const upTo = ['record', 'export', id, '--format', 'asciicast', '--to', '5'];
-    const sums = [
+    const hashes = [
       await result<{ sha256: string }>(...upTo),
       await result<{ sha256: string }>(...upTo),
     ];
-    expect(sums[1]?.sha256).toBe(sums[0]?.sha256);
+    expect(hashes[1]?.sha256).toBe(hashes[0]?.sha256);
     const out = join(folder, 'events.jsonl');
     await result('record', 'export', id, '--format', 'events', '--out', out);
     const text = readFileSync(out, 'utf8');

@@ -204,8 +204,8 @@ describe('execute', () => {
       expect(answer.output).toContain(`${variable}\n`);
     expect(answer.output).not.toContain('AGENT_BROWSER_SESSION');
     const box = toolbox({ browserSession: 'chat-7' });
-    const told = await ask('execute', { command: 'echo $AGENT_BROWSER_SESSION' }, { box });
-    expect(told.output).toBe('chat-7\n');
+    const reported = await ask('execute', { command: 'echo $AGENT_BROWSER_SESSION' }, { box });
+    expect(reported.output).toBe('chat-7\n');
   });
 
   it('[L7] 74: the intent is kept for people and changes nothing', async () => {
@@ -231,7 +231,7 @@ describe('execute', () => {
     expect(killed.error).toContain('ended by SIGKILL');
   });
 
-  it('[L7] 76: in the background it answers with its id; what fails at once is told at once', async () => {
+  it('[L7] 76: in the background it answers with its id; what fails at once is reported at once', async () => {
     const answer = await ask('execute', { command: 'sleep 1000', run_in_background: true });
     expect(answer).toMatchObject({ success: true, backgrounded: true, wall_duration_ms: 0 });
     expect(idOf(answer)).not.toBe('');
@@ -365,7 +365,7 @@ describe('execute', () => {
     expect(await ask('execute', { command: 'echo x' })).not.toHaveProperty('note');
   });
 
-  it('[L12] a command that asks although its stdin is empty is told so', async () => {
+  it('[L12] a command that asks although its stdin is empty gets a note', async () => {
     for (const prompt of ['Continue? [y/N] ', 'Password: ', 'Overwrite a? (yes/no) '])
       expect(asksForInput(`some lines\n${prompt}`, false)).toBe(true);
     expect(asksForInput('EOFError: EOF when reading a line\n', true)).toBe(true);
@@ -549,7 +549,7 @@ describe('what can go wrong with a wait', () => {
     expect(idOf(later)).not.toBe('');
   });
 
-  it('[L15] 83: a broken wait whose process has ended is told as its end', async () => {
+  it('[L15] 83: a broken wait whose process has exited is reported as its exit', async () => {
     const wait: Api['wait'] = async (params, signal) => {
       if (params.waits[0]?.for[0]?.kind !== 'exit') return api.wait(params, signal);
       await api.wait(params, signal);
@@ -984,7 +984,7 @@ describe('the other tools', () => {
     expect(stdout).toBe('settled\n');
   });
 
-  it('[L25] commands run where the caller is, unless told otherwise', async () => {
+  it('[L25] commands run in the directory of the caller by default', async () => {
     const directory = temporaryFolder();
     mkdirSync(join(directory, 'inner'));
     const box = toolbox({ directory });

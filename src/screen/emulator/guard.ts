@@ -45,7 +45,7 @@ export function guard(inner: Inner, size: Size, links: Links): void {
   limitClusters(inner._bufferService.buffers.active.lines.get(0));
   eraseToLastColumn(inner, size, false);
   eraseToLastColumn(inner, size, true);
-  // The link service of xterm.js has a marker per link that every scrolled line visits.
+  // The link service of xterm.js has a marker per link that every scrolled line updates.
   inner._oscLinkService.registerLink = ({ uri }) => links.number(uri);
   inner._oscLinkService.addLineToLink = () => undefined;
 

@@ -120,7 +120,7 @@ export class Replica {
 
   private async processSlice(slice: readonly ProcessEvent[]): Promise<readonly string[]> {
     const last = slice.at(-1)?.seq ?? this.at;
-    const bytes = slice.reduce((sum, event) => sum + bytesOf(event), 0);
+    const bytes = slice.reduce((total, event) => total + bytesOf(event), 0);
     let losses = 0;
     for (;;) {
       const drawn = slice.filter((event) => this.draws(event));
@@ -252,7 +252,7 @@ function* jobs(events: readonly ProcessEvent[], maxBytes: () => number): Generat
 
 /** Copies all bytes into one buffer, which is transferred to the thread without a copy. */
 function toTransferable(parts: readonly Piece[]): EmulatorPart[] {
-  const size = parts.reduce((sum, part) => sum + ('bytes' in part ? part.bytes.length : 0), 0);
+  const size = parts.reduce((total, part) => total + ('bytes' in part ? part.bytes.length : 0), 0);
   const all = new Uint8Array(size);
   let at = 0;
   return parts.map((part) => {

@@ -296,7 +296,7 @@ describe('outlines of a CFF table', () => {
       const glyphs = new Glyphs(1, new MachineFonts([folder, join(folder, 'missing')]));
       const character = (offset: number): string => String.fromCodePoint(FIRST_CHARACTER + offset);
       const covered = (text: string, bold: boolean): number =>
-        glyphs.glyph(text, 2, bold, false).alpha.reduce((sum, value) => sum + value / 255, 0);
+        glyphs.glyph(text, 2, bold, false).alpha.reduce((total, value) => total + value / 255, 0);
       // Fifteen pixels to the em.
       expect(covered(character(0), false)).toBeCloseTo(7.5 * 7.5, 0);
       expect(covered(character(0), true)).toBeCloseTo(15 * 3, 0);

@@ -64,8 +64,8 @@ export class Outline {
     for (let step = 1; step <= steps; step += 1) {
       const shares = weights(step / steps);
       const next = {
-        x: points.reduce((sum, { x }, n) => sum + x * (shares[n] ?? 0), 0),
-        y: points.reduce((sum, { y }, n) => sum + y * (shares[n] ?? 0), 0),
+        x: points.reduce((total, { x }, n) => total + x * (shares[n] ?? 0), 0),
+        y: points.reduce((total, { y }, n) => total + y * (shares[n] ?? 0), 0),
       };
       this.line(last, next);
       last = next;
@@ -92,10 +92,10 @@ export class Outline {
     const { width, height, area } = this;
     const alpha = new Uint8Array(width * height);
     for (let row = 0; row < height; row += 1) {
-      let sum = 0;
+      let total = 0;
       for (let at = row * width; at < (row + 1) * width; at += 1) {
-        sum += area[at] ?? 0;
-        alpha[at] = Math.round(Math.min(1, Math.abs(sum)) * 255);
+        total += area[at] ?? 0;
+        alpha[at] = Math.round(Math.min(1, Math.abs(total)) * 255);
       }
     }
     return { width, height, alpha };

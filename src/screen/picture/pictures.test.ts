@@ -185,10 +185,10 @@ describe('a picture', () => {
 
   test('[SC18] both themes keep text legible in every colour of the sixteen but the ground itself', () => {
     const luminance = (rgb: number): number =>
-      [16, 8, 0].reduce((sum, shift, n) => {
+      [16, 8, 0].reduce((total, shift, n) => {
         const part = ((rgb >> shift) & 0xff) / 255;
         const linear = part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-        return sum + linear * ([0.2126, 0.7152, 0.0722][n] ?? 0);
+        return total + linear * ([0.2126, 0.7152, 0.0722][n] ?? 0);
       }, 0);
     const contrast = (a: number, b: number): number => {
       const [light = 0, dark = 0] = [luminance(a), luminance(b)].toSorted((x, y) => y - x);
@@ -274,7 +274,7 @@ describe('emoji', () => {
 });
 
 describe('a character that no font has', () => {
-  test('[SC31] is told with the picture', async () => {
+  test('[SC31] is reported with the picture', async () => {
     const pictures = new Pictures(systemClock);
     try {
       const nowhere = '\u{10fffd}';
@@ -446,7 +446,7 @@ describe('a recording', () => {
       expect(decoded.frames.at(-1)?.pixels).toEqual(expected.pixels);
       expect(decoded.frames).toHaveLength(made.frames);
       // 1.4 s of recording, and the last frame stays one second more.
-      const total = decoded.frames.reduce((sum, { delayMs }) => sum + delayMs, 0);
+      const total = decoded.frames.reduce((total, { delayMs }) => total + delayMs, 0);
       expect(Math.abs(total - 2400)).toBeLessThan(60);
     }
     const part = await record(tape, { ...options, format: 'apng', from: 7, to: 7 }, systemClock);

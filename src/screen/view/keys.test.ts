@@ -126,7 +126,7 @@ describe('the mouse', () => {
   const mouse = (event: Parameters<typeof encodeMouse>[0], modes = sgr): string =>
     encodeMouse(event, modes).toString('latin1');
 
-  test('[SC8] is told in the form and as far as the program asked', () => {
+  test('[SC8] is reported in the format that the program asked for', () => {
     expect(mouse({ action: 'press', row: 2, col: 300 })).toBe('\x1b[<0;301;3M');
     expect(mouse({ action: 'release', button: 'right', row: 0, col: 0, ctrl: true })).toBe(
       '\x1b[<18;1;1m',

@@ -87,7 +87,7 @@ describe('a screen', () => {
     expect(await ahead.snapshot({ at: 25 })).toEqual(replayed(tape, 25));
   });
 
-  test('[SC9] its hash is the sum of its lines without spaces at their ends', async () => {
+  test('[SC9] its hash is that of its lines without trailing spaces', async () => {
     const tape = new Tape(['ab  \r\n  cd']);
     const screen = open(tape);
     await screen.advance();
@@ -196,7 +196,7 @@ describe('a bomb', () => {
       const tape = new Tape(['before\r\n', ...pieces(make())]);
       const screen = open(tape);
       const bytes = tape.events.reduce(
-        (sum, event) => sum + (event.kind === 'output' ? event.data.length : 0),
+        (total, event) => total + (event.kind === 'output' ? event.data.length : 0),
         0,
       );
       const state = { over: false };
@@ -214,7 +214,7 @@ describe('a bomb', () => {
       expect([name, visibleLines(seen)[0]]).toEqual([name, 'after']);
       expect(
         tape.events.reduce(
-          (sum, event) => sum + (event.kind === 'output' ? event.data.length : 0),
+          (total, event) => total + (event.kind === 'output' ? event.data.length : 0),
           0,
         ),
       ).toBeGreaterThan(bytes);

@@ -133,12 +133,12 @@ describe('a follower', () => {
     await follow(followed(host, wire));
     expect(wire.sent).toHaveLength(MISSING + 1);
     expect(Math.max(...wire.goes)).toBeLessThan(5000);
-    const told = wire.sent.slice(0, MISSING).map((text) => {
+    const reported = wire.sent.slice(0, MISSING).map((text) => {
       const { params } = JSON.parse(text) as { params: { seq: number; chunk: string } };
       return params;
     });
-    expect(told.findIndex(({ seq }, index) => seq !== index + 1)).toBe(-1);
-    expect(told.filter(({ chunk }) => chunk !== '').map(({ seq }) => seq)).toEqual([1]);
+    expect(reported.findIndex(({ seq }, index) => seq !== index + 1)).toBe(-1);
+    expect(reported.filter(({ chunk }) => chunk !== '').map(({ seq }) => seq)).toEqual([1]);
   });
 
   it('[CX42] waits out what is in the way for the moment', async () => {

@@ -22,7 +22,7 @@ export interface CodexDoorOptions {
   readonly home: string;
   readonly env: NodeJS.ProcessEnv;
   readonly report: (message: string) => void;
-  /** The working directory of commands that name none; clients are told it. */
+  /** The working directory of commands that name none; clients see it. */
   readonly cwd?: string;
   /** How long a session outlives its connection. */
   readonly detachMs?: number | undefined;

@@ -82,7 +82,7 @@ export class CodexConnection implements WireListener {
 
   received(text: string): void {
     if (this.closing.signal.aborted && !this.lost) return;
-    // Its session is lost and the client has been told, so the connection ends.
+    // Its session is lost and the client knows it, so the connection ends.
     if (this.lost) {
       this.wire.drop();
       return;

@@ -72,10 +72,10 @@ function expectedHash({ tokenFile, tokenSha256 }: WsAuthOptions): Buffer {
   return sumOf(token);
 }
 
-function acceptHash(sum: Buffer): WsAuth {
+function acceptHash(total: Buffer): WsAuth {
   return {
     bearer: (token) =>
-      timingSafeEqual(sumOf(token), sum) ? { tokenId: 'capability', owner: OWNER } : undefined,
+      timingSafeEqual(sumOf(token), total) ? { tokenId: 'capability', owner: OWNER } : undefined,
   };
 }
 

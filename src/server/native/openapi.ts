@@ -46,7 +46,7 @@ export interface OpenApi {
 }
 
 const ABOUT =
-  'Starts processes and terminals, keeps every byte of their output, and tells how they ended. Every request needs a token: "Authorization: Bearer TOKEN". "holdfast token admin" prints a token; through the socket "server.sock" in the state directory none is needed.';
+  'Starts processes and terminals, stores all their output, and reports how they ended. Every request needs a token: "Authorization: Bearer TOKEN". "holdfast token admin" prints a token; through the socket "server.sock" in the state directory none is needed.';
 const OWNER_HEADER: Parameter = {
   name: 'Holdfast-Owner',
   in: 'header',

@@ -119,7 +119,7 @@ async function prune(host: HostApi, owner: Owner): Promise<number> {
       throw error;
     }
   });
-  return (await Promise.all(removals)).reduce<number>((sum, each) => sum + each, 0);
+  return (await Promise.all(removals)).reduce<number>((total, each) => total + each, 0);
 }
 
 function outputCalls(options: NativeOptions) {

@@ -71,7 +71,10 @@ function linesBetween(one: SearchHit, two: SearchHit): readonly string[] | undef
         ...one.after.slice(0, count - fromTwo),
         ...two.before.slice(two.before.length - fromTwo),
       ];
-      const size = lines.reduce((sum, line) => sum + Buffer.byteLength(line) + lineEnd, lineEnd);
+      const size = lines.reduce(
+        (total, line) => total + Buffer.byteLength(line) + lineEnd,
+        lineEnd,
+      );
       if (size === bytes) return lines;
     }
   return undefined;

@@ -166,11 +166,11 @@ function fitting(rows: readonly Row[], budget: number): number {
 }
 
 function sizeOf(rows: readonly Row[]): number {
-  return rows.reduce((sum, { text }) => sum + Buffer.byteLength(text) + 1, 0);
+  return rows.reduce((total, { text }) => total + Buffer.byteLength(text) + 1, 0);
 }
 
 function omittedIn(rows: readonly Shown[]): number {
-  return rows.reduce((sum, { omitted }) => sum + omitted, 0);
+  return rows.reduce((total, { omitted }) => total + omitted, 0);
 }
 
 function joinRows(rows: readonly Row[], lineBreak: boolean): string {

@@ -42,7 +42,7 @@ function pathsOf(folder: string, found: unknown): string[] {
   );
 }
 
-it('[CX901] a root is told with its plugin, the configurations it names, its skills and every manifest below it', async () => {
+it('[CX901] a root has its plugin, the configurations it names, its skills and every manifest below it', async () => {
   const folder = tree({
     '.codex-plugin/plugin.json': '{"name":"p","mcpServers":"./conf/m.json"}',
     'conf/m.json': '{"m":1}',
@@ -164,7 +164,7 @@ it('[CX901] what is too long, no text or too much is left out and warned of', as
   ]);
 });
 
-it('[CX901] a root that cannot be looked at says why, and the others are told; what is asked wrongly is refused', async () => {
+it('[CX901] a root that cannot be read says why, and the others are returned; a malformed request is refused', async () => {
   const folder = tree({ file: '' });
   const ask = asker();
   const roots = ['nope', 'file', ''].map((name) => ({ id: name, path: uri(join(folder, name)) }));

@@ -78,7 +78,7 @@ describe('parts of a TOML file', () => {
       await expect(selectToml(twice, [['a']])).rejects.toThrow(TomlProblem);
   });
 
-  it('[CF16] what is no TOML is told with its place', async () => {
+  it('[CF16] invalid TOML is reported with its position', async () => {
     const problems: [string, RegExp][] = [
       ['bad = = \n', /^1:7: /],
       ['a = 1\nb = 2 c\n', /^2:/],
@@ -92,7 +92,7 @@ describe('parts of a TOML file', () => {
       await expect(selectToml(text, [['a']])).rejects.toThrow(message);
   });
 
-  it('[CF16] any text is read or refused, and never holds anybody up', async () => {
+  it('[CF16] any text is read or refused, quickly', async () => {
     const bits = fc.constantFrom(
       'a',
       '=',

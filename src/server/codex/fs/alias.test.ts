@@ -179,7 +179,7 @@ it.skipIf(!mountable)('[CX906] what another process sees as its disk is no way i
   onCleanup(() => void child.kill('SIGKILL'));
   await once(child.stdout, 'data');
   symlinkSync(`${rootOf(child.pid)}${folder}/alias`, join(folder, 'theirs'));
-  // It is there for whoever may see it.
+  // The admin can see it.
   expect(readFileSync(join(folder, 'theirs/token'), 'utf8')).toBe('secret');
   await expectDenied(made, join(folder, 'theirs/token'));
 });
@@ -196,7 +196,7 @@ it.skipIf(!mountable)(
     import { pathToFileURL } from 'node:url';
     const [folder, home] = process.argv.slice(1);
     const gone = new AbortController().signal;
-    const session = { admin: false, home, gone, notify() {}, room() {}, onClose: () => () => {} };
+    const session = { admin: false, home, gone, notify() {}, backpressure() {}, onClose: () => () => {} };
     const table = fsMethods({ env: {}, cwd: '/', userHome: '/', version: '0' });
     const uri = (name) => pathToFileURL(folder + '/' + name).href;
     const asked = [

@@ -243,12 +243,12 @@ describe('links', () => {
     expect(existsSync(join(folder, 'nowhere'))).toBe(false);
   });
 
-  it('[CF3] a folder that somebody keeps replacing by a link never leads a strict write elsewhere', async () => {
+  it('[CF3] a folder that is constantly replaced by a link never leads a strict write elsewhere', async () => {
     const { on, folder } = bench();
     mkdirSync(join(folder, 'real'));
     mkdirSync(join(folder, 'outside'));
     mkdirSync(join(folder, 'way'));
-    // Swaps a folder and a link under one name, as fast as it can, until told to end.
+    // Swaps a folder and a link under one name, as fast as it can, until it is stopped.
     const script = `const fs=require('fs');process.chdir(${JSON.stringify(folder)});
       fs.symlinkSync('outside','link');process.on('SIGTERM',()=>process.exit(0));console.log('on');
       const swap=()=>{for(let i=0;i<200;i++){fs.renameSync('way','kept');fs.renameSync('link','way');
@@ -697,37 +697,37 @@ describe('watching', () => {
       missing: gone.map((name) => uri(join(folder, name))),
       present: there === undefined ? null : uri(join(folder, there)),
     });
-  const told = ({ session }: Bench, watchId: number): Promise<unknown> =>
+  const reported = ({ session }: Bench, watchId: number): Promise<unknown> =>
     session.note(
       ({ method, params }) => method === 'fs/missingChanged' && params['watchId'] === watchId,
     );
   const yes = { watching: true };
   const no = { watching: false };
 
-  it('[CF9] the appearance of what was missing is told once, from its first part on', async () => {
+  it('[CF9] the appearance of a missing path is reported once, from its first part on', async () => {
     const made = furnished();
     expect(await watch(made, 1, ['miss'])).toEqual(yes);
     writeFileSync(join(made.folder, 'miss'), '');
-    await told(made, 1);
+    await reported(made, 1);
     rmSync(join(made.folder, 'miss'));
     expect(await watch(made, 2, ['a/b/c', 'z'])).toEqual(yes);
     writeFileSync(join(made.folder, 'aa'), '');
     mkdirSync(join(made.folder, 'a'));
-    await told(made, 2);
+    await reported(made, 2);
     expect(made.session.notes.map(({ params }) => params)).toEqual([
       { watchId: 1 },
       { watchId: 2 },
     ]);
   });
 
-  it('[CF9] a change of what is present is told, and its end', async () => {
+  it('[CF9] a change of a present path is reported, and its removal', async () => {
     const made = furnished();
     expect(await watch(made, 1, ['q'], 'f')).toEqual(yes);
     writeFileSync(join(made.folder, 'f'), 'changed');
-    await told(made, 1);
+    await reported(made, 1);
     expect(await watch(made, 2, [], 'f')).toEqual(yes);
     rmSync(join(made.folder, 'f'));
-    await told(made, 2);
+    await reported(made, 2);
   });
 
   it('[CF9] what is not as described, too much, or nothing is not watched', async () => {
@@ -770,7 +770,7 @@ describe('watching', () => {
     await watch(made, 2, ['two']);
     writeFileSync(join(made.folder, 'one'), '');
     writeFileSync(join(made.folder, 'two'), '');
-    await told(made, 2);
+    await reported(made, 2);
     expect(made.session.notes).toHaveLength(1);
     await watch(made, 3, ['three']);
     made.session.close();
@@ -784,7 +784,7 @@ describe('watching', () => {
     rmSync(join(made.folder, 'p'), { recursive: true });
     mkdirSync(join(made.folder, 'p'));
     writeFileSync(join(made.folder, 'p/q'), '');
-    await told(made, 1);
+    await reported(made, 1);
   });
 });
 
@@ -865,7 +865,7 @@ describe('a scoped token', () => {
     expect(readdirSync(home).sort()).toEqual(['journals', 'out', 'token']);
   });
 
-  it('[CF10] walks around it and is not told what happens in it', async () => {
+  it('[CF10] walks around it and does not see what happens in it', async () => {
     const { call, folder } = scoped();
     const options = {
       maxDepth: 9,
@@ -957,7 +957,7 @@ describe('sandboxed calls', () => {
         ]),
       };
       expect(await on('fs/readFile', 'd/x', closed)).toEqual(denied);
-      // A link in a closed folder is no way out of it, and is not told.
+      // A link in a closed folder is no way out of it, and is not revealed.
       expect(await on('fs/readFile', 'd/lo/s', closed)).toEqual(denied);
       expect(await on('fs/canonicalize', 'd/lo/s', closed)).toEqual(denied);
       expect(await on('fs/readFile', 'out/s', closed)).toHaveProperty('dataBase64');

@@ -43,8 +43,8 @@ export async function readUpTo(file: FileHandle, mostBytes: number): Promise<Buf
 export async function fill(file: FileHandle, buffer: Buffer, position: number): Promise<number> {
   let filled = 0;
   while (filled < buffer.length) {
-    const room = buffer.length - filled;
-    const { bytesRead } = await file.read(buffer, filled, room, position + filled);
+    const space = buffer.length - filled;
+    const { bytesRead } = await file.read(buffer, filled, space, position + filled);
     if (bytesRead === 0) break;
     filled += bytesRead;
   }

@@ -99,7 +99,7 @@ function readHeaders(entries: readonly unknown[], env: Variables, admin: boolean
   if (entries.length > MAX_HEADERS)
     throw invalid(`http/request takes at most ${MAX_HEADERS} headers`);
   const headers = entries.map((entry) => readHeader(entry, env, admin));
-  const size = headers.reduce((sum, { name, value }) => sum + name.length + value.length, 0);
+  const size = headers.reduce((total, { name, value }) => total + name.length + value.length, 0);
   if (size > MAX_HEADER_BYTES)
     throw invalid(`http/request takes at most ${MAX_HEADER_BYTES} bytes of headers`);
   return headers.filter(({ name }) => !CONTROLLED_HEADERS.has(name));

@@ -223,7 +223,7 @@ class ChunkCollector {
     const toSeq = (tail[0]?.seq ?? 1) - 1;
     const present = [...this.head, ...this.tail];
     const inside = present.filter(({ seq }) => seq >= fromSeq && seq <= toSeq);
-    let bytes = inside.reduce((sum, { data }) => sum + data.length, 0);
+    let bytes = inside.reduce((total, { data }) => total + data.length, 0);
     const others: Omitted[] = [];
     for (const each of this.missing) {
       // A stretch that only overlaps the middle keeps its own entry: its bytes cannot be divided.

@@ -52,12 +52,12 @@ describe('a codex connection on a WebSocket', () => {
       }
     });
     wire.send('last');
-    const told = sizes.flatMap((size, index) => [
+    const reported = sizes.flatMap((size, index) => [
       Buffer.alloc(size, 0x61 + index).toString(),
       ...(index % 3 === 0 ? [`answer ${index}`] : []),
     ]);
-    await until(client, received, told.length + 1);
-    expect(received.map(String)).toEqual([...told, 'last']);
+    await until(client, received, reported.length + 1);
+    expect(received.map(String)).toEqual([...reported, 'last']);
   });
 
   it('[FD11] memory is used again only when it has left: a client that reads late gets what was sent', async () => {
