@@ -235,7 +235,7 @@ export class ProcessLifecycle {
     await closing.step('syncing', () => this.syncer.close());
     await closing.step('retention', () => this.registry.close());
     await closing.step('completions', () => this.feed.close());
-    await closing.step('files', () => this.usage.makesNone());
+    await closing.step('files', () => this.usage.unwantedCreated());
     await closing.step('children', () => this.children.close());
     await closing.step('searches', () => matcher.close());
     return closing.report;
@@ -248,7 +248,7 @@ export class ProcessLifecycle {
     const { journal, facts } = process;
     this.note('start', process, `pid ${facts.pid}`);
     if (journal instanceof Journal) {
-      journal.onGrowth(() => this.syncer.mark(journal));
+      journal.onGrowth(() => this.syncer.markDirty(journal));
       journal.onStorage((problem) => this.storageChanged(process, problem));
     }
     const { hardTimeoutMs, terminal } = facts;

@@ -1,5 +1,5 @@
-// Where what is made of a terminal lies, beside its journal: checkpoints of its screen, pictures, recordings. Nothing in
-// there is the truth about it, and all of it may be removed.
+// The folder of files derived from a terminal's journal: screen checkpoints, pictures, recordings. All of it may be
+// deleted.
 
 import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import type { ProcessInfo } from '../protocol/process.ts';
 
 type Named = Pick<ProcessInfo, 'id' | 'pid' | 'startedAtMs'>;
 
-/** An id may be used again, by another owner or later: with its start it means one terminal only. */
+/** An id may be reused, by another owner or later; together with the start it is unique. */
 function nameOf({ id, pid, startedAtMs }: Named): string {
   return `${id}.${startedAtMs.toString(36)}.${pid.toString(36)}`;
 }
@@ -22,12 +22,11 @@ export function checkpointFolder(home: string, process: Named): string {
   return join(terminalFolder(home, process), 'checkpoints');
 }
 
-/** It goes with its process, however that is removed. */
 export async function removeTerminalFolder(home: string, process: Named): Promise<void> {
   await rm(terminalFolder(home, process), { recursive: true, force: true });
 }
 
-/** Names of the folders that there are. */
+/** Names of all such folders. */
 export function terminalFolders(home: string): string[] {
   try {
     return readdirSync(join(home, 'terminals'));
@@ -37,7 +36,7 @@ export function terminalFolders(home: string): string[] {
   }
 }
 
-/** Folders of terminals that nobody knows any more. */
+/** Folders of terminals that no longer exist. */
 export function orphanedFolders(
   home: string,
   known: readonly Named[],

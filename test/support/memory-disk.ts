@@ -10,7 +10,7 @@ interface OpenFile {
 export class MemoryDisk implements Disk {
   readonly files = new Map<string, { bytes: Buffer }>();
   /** Bytes it still takes before it is full: then a write is short first and fails afterwards, as the kernel does it. */
-  room = Infinity;
+  freeBytes = Infinity;
   /** Thrown by every write while set. */
   failure: string | undefined;
   private readonly open = new Map<number, OpenFile>();
@@ -51,12 +51,12 @@ export class MemoryDisk implements Disk {
     return this.lastFd;
   }
 
-  /** What is overwritten needs no room. */
+  /** What is overwritten needs no freeBytes. */
   writeSync(fd: number, parts: readonly Buffer[], position: number): number {
     if (this.failure !== undefined) throw errno(this.failure);
     const bytes = Buffer.concat(parts);
     const { file } = this.at(fd);
-    const taken = Math.min(bytes.length, this.room + file.bytes.length - position);
+    const taken = Math.min(bytes.length, this.freeBytes + file.bytes.length - position);
     if (taken === 0 && bytes.length > 0) throw errno('ENOSPC');
     const before = file.bytes.length;
     file.bytes = Buffer.concat([
@@ -64,7 +64,7 @@ export class MemoryDisk implements Disk {
       bytes.subarray(0, taken),
       file.bytes.subarray(position + taken),
     ]);
-    this.room -= file.bytes.length - before;
+    this.freeBytes -= file.bytes.length - before;
     return taken;
   }
 
@@ -82,7 +82,7 @@ export class MemoryDisk implements Disk {
 
   truncate(fd: number, size: number): void {
     const { file } = this.at(fd);
-    this.room += file.bytes.length - size;
+    this.freeBytes += file.bytes.length - size;
     file.bytes = file.bytes.subarray(0, size);
   }
 
@@ -106,7 +106,7 @@ export class MemoryDisk implements Disk {
   }
 
   remove(path: string): void {
-    this.room += this.files.get(path)?.bytes.length ?? 0;
+    this.freeBytes += this.files.get(path)?.bytes.length ?? 0;
     this.files.delete(path);
   }
 

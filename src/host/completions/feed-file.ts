@@ -77,7 +77,7 @@ export class FeedFile {
   async close(): Promise<void> {
     await this.journal?.visible();
     this.journal?.release();
-    await this.options.place.usage.makesNone();
+    await this.options.place.usage.unwantedCreated();
   }
 
   /** False when the disk does not take it now: it stays in memory and goes there later. */

@@ -123,7 +123,7 @@ export class SpareJournals {
   private async make(): Promise<void> {
     const spare = this.create();
     try {
-      await spare.journal.openSoon();
+      await spare.journal.openAsync();
     } catch {
       // The next start makes its own, and tells.
       return;

@@ -12,10 +12,10 @@ import type { Readable } from './reader.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
-/** The first batch is too near to the beginning to have a mark of its own. */
+/** The first batch is too close to the beginning to have an index point. */
 const AT_MARK = 3;
 
-/** Reads to the end as somebody near does, and counts the pages it was only told of. */
+/** Reads to the end as a client on this machine does, and counts the pages that came as extents. */
 async function readNear(
   journal: Readable,
   disk: MemoryDisk,
@@ -26,7 +26,7 @@ async function readNear(
   for (let after = 0; ;) {
     const page = await extentPage(journal, { after, maxBytes });
     const records = 'extent' in page ? await fetch(disk, page.extent) : page.records;
-    if (!records) throw new Error('an extent that was just told cannot be read');
+    if (!records) throw new Error('a fresh extent cannot be read');
     if ('extent' in page) extents += 1;
     events.push(...decodeRecords(records));
     if (page.nextAfter === after) return { events, extents };
@@ -38,7 +38,7 @@ function fetch(disk: MemoryDisk, extent: Extent): Promise<Buffer | undefined> {
   return readExtent(disk, extent, Buffer.alloc(extent.bytes));
 }
 
-/** A journal with so many batches of 128 KiB, each byte of which tells where it stands. */
+/** A journal with `batches` batches of 128 KiB, in which each byte shows its position. */
 async function filled(
   batches: number,
   limits = {},
@@ -58,12 +58,12 @@ async function filled(
 
 async function firstExtent(journal: Journal): Promise<Extent> {
   const page = await extentPage(journal, { after: AT_MARK, maxBytes: MiB });
-  if (!('extent' in page)) throw new Error('the page was given, not told of');
+  if (!('extent' in page)) throw new Error('the page came without an extent');
   return page.extent;
 }
 
 describe('an extent', () => {
-  it('[FD1] a reader that is told extents gets every event once, as one that is given pages', async () => {
+  it('[FD1] a reader of extents gets every event once, as a reader of pages does', async () => {
     const property = fc.asyncProperty(
       fc.array(
         fc.record({
@@ -105,7 +105,7 @@ describe('an extent', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  it('[FD2] a flood is told of in large extents, and little is given', async () => {
+  it('[FD2] large output comes in large extents, and few bytes are sent', async () => {
     const { journal, disk, bytes } = await filled(64);
     const { events, extents } = await readNear(journal, disk, MiB);
     expect(outputOf(events).equals(bytes)).toBe(true);
@@ -114,7 +114,7 @@ describe('an extent', () => {
     expect(extents).toBeLessThanOrEqual(12);
   });
 
-  it('[FD2] a reader within a batch is given the rest of it, and is told of what follows', async () => {
+  it('[FD2] a reader inside a batch is sent the rest of it, and then gets extents', async () => {
     const { journal } = await filled(8);
     const middle = await extentPage(journal, { after: 2, maxBytes: MiB });
     expect(middle).toMatchObject({ nextAfter: 3 });
@@ -122,7 +122,7 @@ describe('an extent', () => {
     expect('extent' in (await extentPage(journal, { after: 3, maxBytes: MiB }))).toBe(true);
   });
 
-  it('[FD3] any flipped bit, a cut file, another file and none at all are found out', async () => {
+  it('[FD3] a flipped bit, a truncated file, another file and a missing one are detected', async () => {
     const { journal, disk } = await filled(3);
     const extent = await firstExtent(journal);
     const file = disk.files.get(extent.path);
@@ -148,7 +148,7 @@ describe('an extent', () => {
     expect(disk.openFiles).toBe(1);
   });
 
-  it('[FD4] while the disk refuses, pages are given; a gap that follows is told of like any record', async () => {
+  it('[FD4] while the disk refuses, pages are sent; a gap record is part of an extent like any record', async () => {
     const disk = new MemoryDisk();
     const clock = new FakeClock();
     const { journal } = makeJournal({ disk, clock, limits: { memoryBytes: 256 * KiB } });
@@ -172,7 +172,7 @@ describe('an extent', () => {
     const gaps = events.filter(({ kind }) => kind === 'gap');
     expect(gaps).toHaveLength(1);
     const lost = gaps.reduce(
-      (sum, event) => sum + (event.kind === 'gap' ? event.body.bytes : 0),
+      (total, event) => total + (event.kind === 'gap' ? event.body.bytes : 0),
       0,
     );
     expect(outputOf(events).length + lost).toBe(9 * 128 * KiB);

@@ -1,19 +1,19 @@
-// An extent: a piece of a segment's file that holds the records of a page. Whoever is near, on the same machine and with
-// the same rights, reads it itself; only where it stands has to cross a socket. It is told from memory, without a look at
-// the disk, and checked record by record by whoever reads it.
+// An extent: the part of a segment's file that holds the records of a page. A client on the same machine, with the same
+// rights, reads it itself; only its position crosses the socket. The keeper knows it from memory, without a read. The
+// client checks every record.
 
 import { errnoOf, type Disk } from '../../base/disk.ts';
 import { eventKinds } from '../../protocol/event.ts';
 import { checkRecord, readHeader } from '../../protocol/record.ts';
 import { locate, readPage, type PageRequest, type RawPage, type Readable } from './reader.ts';
-import { readFile, type Mark, type Source } from './segment.ts';
+import { readFile, type IndexPoint, type Source } from './segment.ts';
 
 export interface Extent {
   readonly path: string;
   readonly position: number;
-  /** Whole records, and possibly something behind the last of them. */
+  /** Whole records; other bytes may follow them. */
   readonly bytes: number;
-  /** The events that these records stand for. */
+  /** The range of events in these records. */
   readonly firstSeq: number;
   readonly lastSeq: number;
 }
@@ -24,24 +24,24 @@ export interface PlacedPage {
   readonly nextOffset: number;
 }
 
-/** Less than this is sent: to open a file for it would take longer. */
+/** A smaller page is sent: opening a file would take longer. */
 const LEAST_BYTES = 64 * 1024;
 
-/** Where the next page stands; or the page itself, when it is small or does not begin at a mark of a file. */
+/** The extent of the next page; or the page itself, if it is small or does not begin at an index point. */
 export async function extentPage(
   journal: Readable,
   request: PageRequest,
 ): Promise<RawPage | PlacedPage> {
-  const until = lastBeforeMark(journal, request.after);
+  const until = lastBeforeIndexPoint(journal, request.after);
   return placePage(journal, request) ?? readPage(journal, { ...request, until });
 }
 
 function placePage(journal: Readable, request: PageRequest): PlacedPage | undefined {
   const { after, maxBytes } = request;
   const source = sourceOf(journal, after);
-  const start = source?.marks.find(({ seq }) => seq === after + 1);
+  const start = source?.index.find(({ seq }) => seq === after + 1);
   if (source?.path === undefined || start === undefined) return undefined;
-  let end: Mark | undefined;
+  let end: IndexPoint | undefined;
   for (const border of borders(source)) if (border.pos - start.pos <= maxBytes) end = border;
   if (end === undefined || end.pos - start.pos < LEAST_BYTES) return undefined;
   const { path } = source;
@@ -50,22 +50,22 @@ function placePage(journal: Readable, request: PageRequest): PlacedPage | undefi
   return { extent, nextAfter: lastSeq, nextOffset: end.offset };
 }
 
-/** The last event before the next mark: a page that ends there is followed by one that has an extent. */
-function lastBeforeMark(journal: Readable, after: number): number | undefined {
-  const mark = sourceOf(journal, after)?.marks.find(({ seq }) => seq > after + 1);
-  return mark && mark.seq - 1;
+/** The last event before the next index point: the page after that one has an extent. */
+function lastBeforeIndexPoint(journal: Readable, after: number): number | undefined {
+  const point = sourceOf(journal, after)?.index.find(({ seq }) => seq > after + 1);
+  return point && point.seq - 1;
 }
 
 function sourceOf(journal: Readable, after: number): Source | undefined {
   return locate(journal.sources(), ({ endSeq }) => endSeq > after)?.source;
 }
 
-/** Ascending. */
-function borders({ marks, endSeq, endOffset, size }: Source): readonly Mark[] {
-  return [...marks, { seq: endSeq + 1, offset: endOffset, pos: size }];
+/** Where an extent can end, ascending. */
+function borders({ index, endSeq, endOffset, size }: Source): readonly IndexPoint[] {
+  return [...index, { seq: endSeq + 1, offset: endOffset, pos: size }];
 }
 
-/** The records of an extent, in `into`; undefined when they are not there, or not as they were written. */
+/** Reads the records of an extent into `into`; undefined if the file is missing or has changed. */
 export async function readExtent(
   disk: Disk,
   extent: Extent,
@@ -76,7 +76,7 @@ export async function readExtent(
   try {
     bytes = await readFile(disk, extent, into.subarray(0, extent.bytes), fresh);
   } catch (error) {
-    // Dropped meanwhile, on a disk that fails, or in a place that only looks the same: who told of it can say more.
+    // The segment was dropped meanwhile, the disk fails, or we see another file system: the keeper sends the page.
     if (errnoOf(error) === undefined) throw error;
     return undefined;
   }
@@ -85,7 +85,7 @@ export async function readExtent(
     const check = checkRecord(bytes, at);
     if (check.kind !== 'good') return undefined;
     const header = readHeader(bytes, at);
-    // A gap carries the number of the last event that it stands for.
+    // A gap record has the number of the last event that it stands for.
     if (header.seq !== seq && !(header.kind === eventKinds.gap && header.seq > seq))
       return undefined;
     seq = header.seq + 1;

@@ -134,7 +134,7 @@ describe('omission', () => {
         expect(Number(MARKER.exec(text)?.[1] ?? 0)).toBe(omittedBytes);
         const inline = [...text.matchAll(INLINE)].map((mark) => Number(mark[1]));
         expect(inline.length).toBe(cutLines);
-        expect(inline.reduce((sum, bytes) => sum + bytes, 0)).toBe(cutLineBytes);
+        expect(inline.reduce((total, bytes) => total + bytes, 0)).toBe(cutLineBytes);
       }),
       { numRuns: 3000 },
     );
@@ -158,7 +158,7 @@ describe('omission', () => {
     );
   });
 
-  test('[V7] a side that is short leaves its room to the other', () => {
+  test('[V7] a short side leaves its share to the other', () => {
     const long = Buffer.from('0123456789abcde\n'.repeat(4096));
     const few = Buffer.from('few\n');
     const late = headTail({
@@ -173,14 +173,14 @@ describe('omission', () => {
     expect(early.text.endsWith('few\n')).toBe(true);
   });
 
-  test('[V7] without room for a marker the newest end is shown and the counts still tell', () => {
+  test('[V7] if no marker fits, the end is shown and the counts are exact', () => {
     const { text, truncated } = show('first line\nthe very last word', { maxBytes: 9 });
     expect(text).toBe('last word');
     expect(truncated).toMatchObject({ originalBytes: 29, retainedBytes: 9, omittedBytes: 20 });
     expect(show('abc', { maxBytes: 0 }).text).toBe('');
   });
 
-  test('[V8] bytes that are no longer kept count as omitted and are told apart', () => {
+  test('[V8] bytes that are no longer stored count as omitted and are reported separately', () => {
     const head = Buffer.from('begin €').subarray(0, 8);
     const tail = Buffer.from('😀 end').subarray(2);
     const view = headTail({

@@ -1,9 +1,9 @@
-// The head/tail view: the output of a process as a model is shown it. The beginning and the newest end within a size,
-// what is left out named with its exact size, nothing split inside a character.
+// The head/tail view: the output of a process for a model. The beginning and the end within a size, a marker with the
+// exact size of what is omitted, and no split characters.
 //
-// Sizes: every byte of the output is either represented in the text (an invalid byte by U+FFFD), left out at the one
-// omission between head and tail, or cut out of a long line; originalBytes = retainedBytes + omittedBytes + cutLineBytes.
-// A line ends at \n, \r or \r\n, so that each frame of a progress bar is a line of its own.
+// Every byte of the output is either shown (an invalid byte as U+FFFD), omitted between head and tail, or cut out of a long
+// line: originalBytes = retainedBytes + omittedBytes + cutLineBytes. A line ends at \n, \r or \r\n, so that each frame of a
+// progress bar is a line.
 
 import { isUtf8 } from 'node:buffer';
 import {
@@ -17,21 +17,21 @@ import {
 import type { HeadTailText, Truncation } from '../../protocol/views.ts';
 
 export interface HeadTailInput {
-  /** The first bytes of the output, up to the first missing one at most. */
+  /** The first bytes of the output, at most up to the first missing byte. */
   readonly head: Buffer;
-  /** The last bytes of the output, from `tailOffset` on without a hole. May overlap the head. */
+  /** The last bytes of the output, contiguous from `tailOffset` on. May overlap the head. */
   readonly tail: Buffer;
   readonly tailOffset: number;
-  /** Everything the process printed, whether or not it is still kept. */
+  /** Everything that the process printed, stored or not. */
   readonly totalBytes: number;
-  /** Of the bytes in neither part: how many nobody can fetch any more. They count as omitted. */
+  /** Omitted bytes that are no longer stored. */
   readonly lostBytes?: number;
 }
 
 export interface HeadTailLimits {
-  /** Of the whole text, markers included, encoded as UTF-8. */
+  /** Limit of the whole text in UTF-8, with markers. */
   readonly maxBytes?: number | undefined;
-  /** Of one line as shown, without its line break; taken as 64 when smaller. */
+  /** Limit of one shown line without its line break; at least 64. */
   readonly maxLineBytes?: number | undefined;
 }
 
@@ -41,11 +41,11 @@ export interface HeadTailPlan {
   readonly tailBytes: number;
 }
 
-/** One end of the output as shown. */
+/** The shown head or tail. */
 interface Side {
   readonly text: string;
   readonly shownBytes: number;
-  /** Bytes of the input behind the text, those cut out of lines included. */
+  /** Bytes of the input that the text covers, including those cut out of lines. */
   readonly coveredBytes: number;
   readonly cutLines: number;
   readonly cutLineBytes: number;
@@ -53,29 +53,29 @@ interface Side {
 
 interface Line {
   readonly start: number;
-  /** Before the line break. */
+  /** Index of the line break. */
   readonly end: number;
-  /** Behind the line break. */
+  /** Index after the line break. */
   readonly next: number;
 }
 
-interface Room {
+interface Space {
   readonly bytes: number;
   readonly maxLine: number;
-  /** The inner end is a cut: the line there goes on where nothing is known of it. */
+  /** The line at the inner end is incomplete. */
   readonly open: boolean;
 }
 
 const DEFAULT_MAX_BYTES = 32_768;
 const DEFAULT_MAX_LINE_BYTES = 2048;
-/** The longest inline mark is about 40 bytes. */
+/** The longest inline marker has about 40 bytes. */
 const SMALLEST_LINE_BYTES = 64;
 /** One character on each side of the marker. */
 const SMALLEST_ROOM = 8;
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** What to fetch for a view of `maxBytes`: so much of each end, never the same byte twice. */
+/** How much to read of each end for a view of `maxBytes`; the two do not overlap. */
 export function headTailPlan(totalBytes: number, maxBytes = DEFAULT_MAX_BYTES): HeadTailPlan {
   const headBytes = Math.min(totalBytes, maxBytes);
   const tailOffset = Math.max(headBytes, totalBytes - maxBytes);
@@ -92,7 +92,7 @@ export function headTail(input: HeadTailInput, limits: HeadTailLimits = {}): Hea
     if (whole.coveredBytes === head.length) return view(input, whole.text, [whole]);
   }
   const tail = contiguous ? head : input.tail.subarray(cutStart(input.tail));
-  // Larger numbers have no fewer digits: the marker that is needed in the end is no longer than this one.
+  // The final marker has smaller numbers, so it is not longer than this one.
   const bytes = maxBytes - marker(input.totalBytes).length;
   if (bytes < SMALLEST_ROOM) {
     const newest = fromEnd(tail, { bytes: Math.max(0, maxBytes), maxLine, open: true });
@@ -101,7 +101,7 @@ export function headTail(input: HeadTailInput, limits: HeadTailLimits = {}): Hea
   let first = fromStart(head, { bytes: Math.floor(bytes / 2), maxLine, open: !contiguous });
   const rest = contiguous ? tail.subarray(first.coveredBytes) : tail;
   const last = fromEnd(rest, { bytes: bytes - first.shownBytes, maxLine, open: true });
-  // A short tail leaves its share to the head.
+  // The head may use what a short tail does not need.
   if (!contiguous) first = fromStart(head, { bytes: bytes - last.shownBytes, maxLine, open: true });
   const omitted = input.totalBytes - first.coveredBytes - last.coveredBytes;
   return view(input, `${first.text}${marker(omitted)}${last.text}`, [first, last]);
@@ -117,17 +117,17 @@ function marker(omittedBytes: number): string {
 }
 
 function view(input: HeadTailInput, text: string, sides: readonly Side[]): HeadTailText {
-  const sum = (field: 'coveredBytes' | 'cutLines' | 'cutLineBytes'): number =>
+  const total = (field: 'coveredBytes' | 'cutLines' | 'cutLineBytes'): number =>
     sides.reduce((total, side) => total + side[field], 0);
-  const covered = sum('coveredBytes');
-  const cutLineBytes = sum('cutLineBytes');
+  const covered = total('coveredBytes');
+  const cutLineBytes = total('cutLineBytes');
   const omittedBytes = input.totalBytes - covered;
   if (omittedBytes === 0 && cutLineBytes === 0) return { text };
   const truncated: Truncation = {
     originalBytes: input.totalBytes,
     retainedBytes: covered - cutLineBytes,
     omittedBytes,
-    cutLines: sum('cutLines'),
+    cutLines: total('cutLines'),
     cutLineBytes,
     lostBytes: input.lostBytes ?? 0,
     strategy: 'head_tail',
@@ -135,19 +135,19 @@ function view(input: HeadTailInput, text: string, sides: readonly Side[]): HeadT
   return { text, truncated };
 }
 
-function fromStart(bytes: Buffer, room: Room): Side {
-  const shown = new Shown(bytes, room.maxLine);
-  const plain = shown.clean ? endOfPlainLines(bytes, room) : 0;
+function fromStart(bytes: Buffer, space: Space): Side {
+  const shown = new Shown(bytes, space.maxLine);
+  const plain = shown.clean ? endOfPlainLines(bytes, space) : 0;
   if (plain > 0) shown.add(0, plain);
   for (let at = plain; at < bytes.length;) {
     const line = lineFrom(bytes, at);
-    const left = room.bytes - shown.bytes;
-    const open = room.open && line.end === bytes.length;
+    const left = space.bytes - shown.bytes;
+    const open = space.open && line.end === bytes.length;
     if (!open && shown.addLine(line, left)) {
       at = line.next;
       continue;
     }
-    const most = open || shown.isLong(line) ? Math.min(left, room.maxLine) : left;
+    const most = open || shown.isLong(line) ? Math.min(left, space.maxLine) : left;
     const end = at + prefixWithin(bytes.subarray(at, line.next), most);
     shown.add(at, end);
     at = end;
@@ -156,34 +156,34 @@ function fromStart(bytes: Buffer, room: Room): Side {
   return shown.side((parts) => parts.join(''));
 }
 
-function fromEnd(bytes: Buffer, room: Room): Side {
-  const shown = new Shown(bytes, room.maxLine);
-  const plain = shown.clean ? startOfPlainLines(bytes, room) : bytes.length;
+function fromEnd(bytes: Buffer, space: Space): Side {
+  const shown = new Shown(bytes, space.maxLine);
+  const plain = shown.clean ? startOfPlainLines(bytes, space) : bytes.length;
   if (plain < bytes.length) shown.add(plain, bytes.length);
   for (let next = plain; next > 0;) {
     const line = lineBefore(bytes, next);
-    const left = room.bytes - shown.bytes;
-    const open = room.open && line.start === 0;
+    const left = space.bytes - shown.bytes;
+    const open = space.open && line.start === 0;
     if (!open && shown.addLine(line, left)) {
       next = line.start;
       continue;
     }
-    const most = open || shown.isLong(line) ? Math.min(left, room.maxLine) : left;
+    const most = open || shown.isLong(line) ? Math.min(left, space.maxLine) : left;
     shown.add(line.start + suffixWithin(bytes.subarray(line.start, next), most), next);
     break;
   }
   return shown.side((parts) => parts.toReversed().join(''));
 }
 
-/** Collects what is shown, line after line in either direction, and counts. */
+/** Collects the shown lines in either direction, and counts. */
 class Shown {
   bytes = 0;
   private readonly input: Buffer;
-  /** The usual case: every byte is shown as it is. */
+  /** The usual case: valid UTF-8, shown unchanged. */
   readonly clean: boolean;
   private readonly maxLine: number;
   private readonly parts: string[] = [];
-  /** Neighbouring ranges are decoded as one. */
+  /** Adjacent ranges are merged and decoded as one. */
   private range: { start: number; end: number } | undefined;
   private covered = 0;
   private cutLines = 0;
@@ -199,10 +199,10 @@ class Shown {
     return line.end - line.start > this.maxLine || this.size(line.start, line.end) > this.maxLine;
   }
 
-  /** Adds the line with its line break, cut when it is long; false when there is no room for it. */
-  addLine(line: Line, room: number): boolean {
+  /** Adds the line with its line break, cut if it is long; false if it does not fit. */
+  addLine(line: Line, space: number): boolean {
     if (!this.isLong(line)) {
-      if (this.size(line.start, line.next) > room) return false;
+      if (this.size(line.start, line.next) > space) return false;
       this.add(line.start, line.next);
       return true;
     }
@@ -214,7 +214,7 @@ class Shown {
     const head = content.subarray(0, headEnd);
     const tail = this.input.subarray(line.start + tailStart, line.next);
     const size = encodedLength(head) + mark.length + encodedLength(tail);
-    if (size > room) return false;
+    if (size > space) return false;
     this.flush();
     this.parts.push(`${decodeUtf8(head)}${mark}${decodeUtf8(tail)}`);
     this.bytes += size;
@@ -262,32 +262,32 @@ function inlineMark(cutBytes: number): string {
   return ` ... [truncated ${cutBytes} bytes] ... `;
 }
 
-/** Where the lines at the beginning end that have a line break, are not long and fit. Without an object for each. */
-function endOfPlainLines(bytes: Buffer, { bytes: room, maxLine }: Room): number {
+/** End of the leading lines that have a line break, are not long, and fit. A fast path without objects. */
+function endOfPlainLines(bytes: Buffer, { bytes: space, maxLine }: Space): number {
   let done = 0;
-  for (let at = 0; at < bytes.length && at < room; at += 1) {
+  for (let at = 0; at < bytes.length && at < space; at += 1) {
     const byte = bytes[at];
     if (byte !== LF && byte !== CR) continue;
     const next = at + (byte === CR && bytes[at + 1] === LF ? 2 : 1);
-    if (at - done > maxLine || next > room) return done;
+    if (at - done > maxLine || next > space) return done;
     done = next;
     at = next - 1;
   }
   return done;
 }
 
-/** Where the lines at the end begin that are not long and fit, the very first line not among them. */
-function startOfPlainLines(bytes: Buffer, { bytes: room, maxLine }: Room): number {
+/** Start of the trailing lines that are not long and fit, without the very first line. */
+function startOfPlainLines(bytes: Buffer, { bytes: space, maxLine }: Space): number {
   for (let done = bytes.length; ;) {
     const end = done - lineBreakBefore(bytes, done);
     let start = end;
     while (start > 0 && bytes[start - 1] !== LF && bytes[start - 1] !== CR) start -= 1;
-    if (start === 0 || end - start > maxLine || bytes.length - start > room) return done;
+    if (start === 0 || end - start > maxLine || bytes.length - start > space) return done;
     done = start;
   }
 }
 
-/** The bytes of the line break that ends there. */
+/** Length of the line break that ends there. */
 function lineBreakBefore(bytes: Buffer, next: number): number {
   if (bytes[next - 1] === LF) return bytes[next - 2] === CR && next > 1 ? 2 : 1;
   return bytes[next - 1] === CR ? 1 : 0;

@@ -1,5 +1,5 @@
-// Reading a journal: a page of events after a number, or a range of output bytes, from whatever sources hold them.
-// Every record is checked before it is served. What is missing in front of the answer is said, with its size.
+// Reads a journal: a page of events after a number, or a range of output bytes, from files and memory. Every record is
+// checked before it is returned. The answer says what is missing before it, with its size.
 
 import { errnoOf } from '../../base/disk.ts';
 import { eventKinds } from '../../protocol/event.ts';
@@ -17,40 +17,40 @@ import type { RecordHeader } from '../../protocol/record.ts';
 import type { Source } from './segment.ts';
 
 export interface RawPage {
-  /** Good records, one behind the other. */
+  /** Checked records, one after the other. */
   readonly records: Buffer;
-  /** Number of the last event given (or skipped): ask after it next. */
+  /** The last event of the page, read or skipped: `after` of the next read. */
   readonly nextAfter: number;
-  /** Output bytes up to there. */
+  /** Output bytes up to `nextAfter`. */
   readonly nextOffset: number;
   readonly missed?: Missed;
 }
 
 export interface FoundBytes {
-  /** Where the bytes begin: later than asked when something is missing in between. */
+  /** Where the bytes begin: later than requested if bytes are missing in between. */
   readonly offset: number;
   readonly bytes: Buffer;
   readonly missedBytes: number;
 }
 
-/** The view of a journal that a reader needs; live and ended journals both have it. */
+/** What a reader needs of a journal, live or ended. */
 export interface Readable {
   sources(): readonly Source[];
   readonly visibleSeq: number;
   readonly visibleOffset: number;
-  /** Its process is forgotten, and its files with it. */
+  /** Its process and its files were deleted. */
   readonly removed: boolean;
 }
 
-/** A mark is at most this far before the record wanted: one batch. */
+/** An index point is at most this far before the wanted record: one batch. */
 const LEAD_BYTES = 320 * 1024;
 
 export interface PageRequest {
   readonly after: number;
   readonly maxBytes: number;
-  /** Output bytes that the reader has up to there; without it, a reader that is behind is told the most it can have missed. */
+  /** Output bytes that the reader has; without it `missed` has an upper bound of the bytes. */
   readonly offset?: number | undefined;
-  /** The last event to be given. */
+  /** The last event of the page. */
   readonly until?: number | undefined;
 }
 
@@ -89,14 +89,14 @@ export async function readRange(
     }
     const range = collectBytes(walk, wanted, maxBytes);
     if (range.bytes.length > 0) return { ...range, missedBytes: range.offset - offset };
-    // Only a gap or damage stood there: go on behind it.
+    // Only a gap or damage is there: continue after it.
     wanted = Math.max(wanted + 1, at.source.endOffset);
   }
 }
 
 /**
- * Where to read on; undefined at the end. A source that is gone twice was not dropped from a living journal: the whole
- * journal was removed before it was read, or somebody took its file away. Neither is answered like an end.
+ * The next source; undefined at the end. A source that is missing twice was not dropped by the size limit: the whole
+ * journal was removed, or its file was deleted from outside. Both are errors, not an end.
  */
 function nextSource(
   journal: Readable,
@@ -117,7 +117,7 @@ export function removedError(): HoldfastError {
   return new HoldfastError('not_found', 'The process and its journal have been removed.');
 }
 
-/** The first source of which this is true, when it is true of all behind it. */
+/** Binary search for the first source for which `holds` is true. */
 export function locate(
   sources: readonly Source[],
   holds: (source: Source) => boolean,
@@ -142,9 +142,9 @@ interface Target {
 interface Walk {
   readonly source: Source;
   readonly bytes: Buffer;
-  /** Position in `bytes` of the first record that belongs to the answer. */
+  /** Position in `bytes` of the first record of the answer. */
   readonly at: number;
-  /** Set when what precedes `at` was damaged: number and offset where the damage begins. */
+  /** Where damage before `at` begins. */
   readonly damageFrom: Position | undefined;
 }
 
@@ -153,7 +153,7 @@ export interface Position {
   readonly offset: number;
 }
 
-/** Reads the part of a source that begins with the record wanted. `gone`: it was dropped meanwhile; look again. */
+/** Reads the part of a source that begins with the wanted record. `gone`: the source was dropped meanwhile. */
 async function openWalk(source: Source, target: Target, maxBytes: number): Promise<Walk | 'gone'> {
   let start = startFor(source, target);
   let length = maxBytes + LEAD_BYTES;
@@ -168,10 +168,10 @@ async function openWalk(source: Source, target: Target, maxBytes: number): Promi
     const found = findFirst(bytes, start, target);
     const whole = start.pos + bytes.length >= source.size;
     if (found.complete) return { source, bytes, at: found.at, damageFrom: found.damageFrom };
-    // The source should hold it, and ends without it.
+    // The source ends without the record.
     if (whole)
       return { source, bytes, at: bytes.length, damageFrom: found.damageFrom ?? found.position };
-    // The record wanted is larger than what was read, or lies behind it.
+    // The wanted record is larger than what was read, or comes later.
     if (found.at > 0 && found.damageFrom === undefined)
       start = { ...found.position, pos: start.pos + found.at };
     length = Math.max(length, found.needs);
@@ -181,9 +181,9 @@ async function openWalk(source: Source, target: Target, maxBytes: number): Promi
 
 function startFor(source: Source, target: Target): Position & { pos: number } {
   let start = { seq: source.firstSeq, offset: source.firstOffset, pos: 0 };
-  for (const mark of source.marks) {
-    if (mark[target.key] > target.value) break;
-    start = mark;
+  for (const point of source.index) {
+    if (point[target.key] > target.value) break;
+    start = point;
   }
   return start;
 }
@@ -217,7 +217,7 @@ function findFirst(bytes: Buffer, start: Position, target: Target): Found {
     if (header.kind !== SEGMENT_KIND && last >= target.value) {
       return { at, complete: true, needs: 0, position: header, damageFrom };
     }
-    // Damage that ends before what is wanted concerns some other reader.
+    // Damage before the wanted record does not concern this reader.
     damageFrom = undefined;
     position = after;
     at += check.bytes;
@@ -230,8 +230,8 @@ function positionAfter(header: RecordHeader, payload: Buffer): Position {
 }
 
 /**
- * The next place behind damage at `badAt` where a good record stands that can follow `expected`. Output may itself
- * contain what looks like a record (somebody prints a journal), so number and offset must be reachable from there.
+ * The next good record after damage at `badAt` that can follow `expected`. Output may itself contain records (a program
+ * may print a journal), so number and offset must be reachable from `expected`.
  */
 export function nextGoodRecord(
   bytes: Buffer,
@@ -239,7 +239,7 @@ export function nextGoodRecord(
   expected: Position,
 ): number | undefined {
   for (let at = badAt + 1; at + HEADER_BYTES <= bytes.length; at += 1) {
-    // The cheap tests first: nearly every wrong position fails them.
+    // Cheap tests first: almost every wrong position fails them.
     const kind = bytes[at + 8] ?? 255;
     if (kind === 0 || kind > eventKinds.gap) continue;
     const newEvents = bytes.readUIntLE(at + 10, 6) - expected.seq;
@@ -287,7 +287,7 @@ function missedBefore(
 ): Missed | undefined {
   const fromSeq = want.after + 1;
   const until = first ?? { seq: walk.source.endSeq + 1, offset: walk.source.endOffset };
-  // A gap record carries the number of the last event that it stands for.
+  // A gap record has the number of the last event that it stands for.
   const covered = first?.kind === eventKinds.gap;
   if (until.seq <= fromSeq || covered) return undefined;
   if (walk.damageFrom) {

@@ -1,5 +1,5 @@
-// Opening journals that an earlier keeper left on disk. A finished one is known from its last record alone; an
-// unfinished one is read through, its torn end is cut, and what it still tells is handed on.
+// Opens journals of an earlier keeper. A finished one needs only its last record; an unfinished one is scanned, and its
+// torn end is truncated.
 
 import { readdirSync } from 'node:fs';
 import type { Disk } from '../../base/disk.ts';
@@ -15,7 +15,13 @@ import type { RecordHeader } from '../../protocol/record.ts';
 import { FOOTER_BYTES, FOOTER_MAGIC } from '../write/journal.ts';
 import { nextGoodRecord } from './reader.ts';
 import { END_MARK } from '../write/segment-file.ts';
-import { openingAt, parseSegmentName, Segment, type SegmentRange } from './segment.ts';
+import {
+  openingAt,
+  parseSegmentName,
+  readFileSync,
+  Segment,
+  type SegmentRange,
+} from './segment.ts';
 
 export interface FinishedJournal {
   readonly kind: 'finished';
@@ -36,16 +42,16 @@ export interface UnfinishedJournal {
   readonly offset: number;
   readonly lostBytes: number;
   readonly lastWallMs: number;
-  /** Cut from the end: the last write was interrupted. */
+  /** Truncated at the end: the last write was interrupted. */
   readonly tornBytes: number;
   readonly segments: readonly Segment[];
 }
 
-/** No process began in it: nothing was ever told to anyone, or it is the journal of something else. */
+/** No process started in it, or it is not the journal of a process. */
 interface EmptyJournal {
   readonly kind: 'empty';
   readonly id: string;
-  /** Also those in which nothing is readable. */
+  /** All files, also unreadable ones. */
   readonly files: readonly Segment[];
   readonly segments: readonly Segment[];
 }
@@ -81,7 +87,7 @@ export function openJournal(location: JournalLocation): FoundJournal {
   }
 }
 
-/** As `openJournal`, where others wait for this program: a piece of work is one segment at most. */
+/** As `openJournal`, in slices of at most one segment, so that the program can do other work in between. */
 export async function openInTurns(location: JournalLocation, turns: Turns): Promise<FoundJournal> {
   const steps = opening(location);
   for (;;) {
@@ -91,46 +97,34 @@ export async function openInTurns(location: JournalLocation, turns: Turns): Prom
   }
 }
 
-/** Yields after each segment that was read through. */
+/** Yields after each scanned segment. */
 function* opening(location: JournalLocation): Generator<void, FoundJournal> {
   const finished = openFinished(location);
   if (finished) return finished;
-  const used = withoutFilesMadeAhead(location);
+  const used = removePreparedFile(location);
   return (used !== location && openFinished(used)) || (yield* openUnfinished(used));
 }
 
-/** A killed keeper may have made the file of a segment ready that it never began; such a one is removed. */
-function withoutFilesMadeAhead(location: JournalLocation): JournalLocation {
+/** Removes the file of a next segment that a killed keeper had prepared and not used. */
+function removePreparedFile(location: JournalLocation): JournalLocation {
   const { disk, folder, id, numbers } = location;
   const [last, ...before] = numbers.toReversed();
   if (last === undefined || before.length === 0) return location;
   const { path } = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number: last });
-  if (openingOf(readStart(disk, path), { id, number: last })) return location;
+  const start = readFileSync(disk, path, 0, START_BYTES);
+  if (openingOf(start, { id, number: last })) return location;
   try {
     disk.remove(path);
   } catch {
-    // On a disk that cannot be written it stays, and recovery skips it every time.
+    // On a read-only disk it stays, and every recovery skips it.
   }
   return { ...location, numbers: before.toReversed() };
 }
 
-/** More than two opening records have. */
+/** More than the size of two opening records. */
 const START_BYTES = 1024;
 
-function readStart(disk: Disk, path: string): Buffer {
-  const fd = disk.openRead(path);
-  try {
-    const start = Buffer.alloc(START_BYTES);
-    return start.subarray(0, disk.readSync(fd, start, 0));
-  } finally {
-    disk.close(fd);
-  }
-}
-
-/**
- * The record that opens this segment, perhaps after one of a journal that had the file before, and where it ends.
- * Undefined for a file that was not begun as this segment.
- */
+/** The opening record of this segment, perhaps after that of an earlier journal; undefined if the file has none. */
 function openingOf(
   bytes: Buffer,
   own: { id: string; number: number },
@@ -200,7 +194,8 @@ function readClosedRecord(
   }
 }
 
-interface Told {
+/** What the scanned events say about the process. */
+interface Summary {
   started?: StartedBody;
   startedWallMs?: number;
   exited?: ExitedBody;
@@ -213,18 +208,18 @@ function* openUnfinished(
   location: JournalLocation,
 ): Generator<void, UnfinishedJournal | EmptyJournal> {
   const { disk, folder, id, numbers } = location;
-  const told: Told = { lastWallMs: 0, lostBytes: 0 };
+  const summary: Summary = { lastWallMs: 0, lostBytes: 0 };
   const segments: Segment[] = [];
   const files: Segment[] = [];
   let tornBytes = 0;
-  /** The last of `segments` lacks what stood before the next one: its end, or a whole file, cannot be read. */
+  /** Records are missing between the last of `segments` and the next one: its end or a whole file cannot be read. */
   let damaged = false;
   for (const number of numbers) {
     const segment = new Segment(disk, folder, id, { ...UNKNOWN_RANGE, number });
     files.push(segment);
     if (files.length > 1) yield;
-    const bytes = readWhole(disk, segment.path);
-    const scan = scanSegment(bytes, { id, number }, told);
+    const bytes = readFileSync(disk, segment.path);
+    const scan = scanSegment(bytes, { id, number }, summary);
     const isLast = number === numbers.at(-1);
     if (isLast && scan.range && scan.goodBytes < bytes.length) {
       if (!endsThere(bytes, scan.goodBytes)) tornBytes = bytes.length - scan.goodBytes;
@@ -239,19 +234,19 @@ function* openUnfinished(
     segments.push(new Segment(disk, folder, id, { ...scan.range, number, size: scan.goodBytes }));
   }
   const end = segments.at(-1);
-  if (told.started === undefined || end === undefined)
+  if (summary.started === undefined || end === undefined)
     return { kind: 'empty', id, files, segments };
   return {
     kind: 'unfinished',
     id,
-    started: told.started,
-    startedWallMs: told.startedWallMs ?? 0,
-    exited: told.exited,
-    exitedWallMs: told.exitedWallMs,
+    started: summary.started,
+    startedWallMs: summary.startedWallMs ?? 0,
+    exited: summary.exited,
+    exitedWallMs: summary.exitedWallMs,
     seq: end.endSeq,
     offset: end.endOffset,
-    lostBytes: told.lostBytes,
-    lastWallMs: told.lastWallMs,
+    lostBytes: summary.lostBytes,
+    lastWallMs: summary.lastWallMs,
     tornBytes,
     segments,
   };
@@ -262,17 +257,17 @@ interface Scan {
   readonly range: Omit<SegmentRange, 'number' | 'size'> | undefined;
 }
 
-/** What stands behind the records is of the file's earlier use, and no unfinished write. */
+/** The bytes after the records are leftovers of a reused file, not an interrupted write. */
 function endsThere(bytes: Buffer, at: number): boolean {
   const mark = bytes.subarray(at, at + END_MARK.length);
   return mark.equals(END_MARK.subarray(0, mark.length));
 }
 
 /**
- * Walks a whole segment. A file without its opening record holds nothing. Damage in the middle is stepped over; what
- * follows the last good record is not good bytes, nor are records with numbers that were already had.
+ * Scans a whole segment. A file without its opening record counts as empty. Damage in the middle is skipped. Bytes after
+ * the last good record, and records with earlier numbers, are not good bytes.
  */
-function scanSegment(bytes: Buffer, own: { id: string; number: number }, told: Told): Scan {
+function scanSegment(bytes: Buffer, own: { id: string; number: number }, summary: Summary): Scan {
   const opening = openingOf(bytes, own);
   if (!opening) return { goodBytes: 0, range: undefined };
   const { seq: firstSeq, offset: firstOffset } = opening;
@@ -290,37 +285,21 @@ function scanSegment(bytes: Buffer, own: { id: string; number: number }, told: T
     const payload = payloadOf(bytes, at, check.bytes);
     range.endSeq = header.seq;
     range.endOffset = header.offset + outputBytesOf(header, payload);
-    note(header, payload, told);
+    note(header, payload, summary);
     at += check.bytes;
     goodBytes = at;
   }
 }
 
-function note(header: RecordHeader, payload: Buffer, told: Told): void {
-  told.lastWallMs = header.wallMs;
-  if (header.kind === eventKinds.gap) told.lostBytes += outputBytesOf(header, payload);
+function note(header: RecordHeader, payload: Buffer, summary: Summary): void {
+  summary.lastWallMs = header.wallMs;
+  if (header.kind === eventKinds.gap) summary.lostBytes += outputBytesOf(header, payload);
   if (header.kind === eventKinds.started) {
-    told.started = JSON.parse(payload.toString('utf8')) as StartedBody;
-    told.startedWallMs = header.wallMs;
+    summary.started = JSON.parse(payload.toString('utf8')) as StartedBody;
+    summary.startedWallMs = header.wallMs;
   }
   if (header.kind === eventKinds.exited) {
-    told.exited = JSON.parse(payload.toString('utf8')) as ExitedBody;
-    told.exitedWallMs = header.wallMs;
-  }
-}
-
-function readWhole(disk: Disk, path: string): Buffer {
-  const fd = disk.openRead(path);
-  try {
-    const bytes = Buffer.allocUnsafe(disk.size(fd));
-    let filled = 0;
-    while (filled < bytes.length) {
-      const got = disk.readSync(fd, bytes.subarray(filled), filled);
-      if (got === 0) break;
-      filled += got;
-    }
-    return bytes.subarray(0, filled);
-  } finally {
-    disk.close(fd);
+    summary.exited = JSON.parse(payload.toString('utf8')) as ExitedBody;
+    summary.exitedWallMs = header.wallMs;
   }
 }

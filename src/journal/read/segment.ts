@@ -1,4 +1,4 @@
-// A segment: one file of a journal, and the stretch of events it holds. Also the names of those files.
+// A segment: one file of a journal and the range of events in it. Also the names of those files.
 
 import { join } from 'node:path';
 import { errnoOf, type Disk } from '../../base/disk.ts';
@@ -12,7 +12,7 @@ import {
   type RecordHeader,
 } from '../../protocol/record.ts';
 
-/** Somewhere that events can be read from: a file on disk, or a batch in memory. */
+/** A source of events: a file on disk, or a batch in memory. */
 export interface Source {
   readonly firstSeq: number;
   readonly firstOffset: number;
@@ -20,26 +20,27 @@ export interface Source {
   readonly endOffset: number;
   /** Bytes that hold good records. */
   readonly size: number;
-  /** Places to begin reading, ascending: at `pos` stands the event `seq`, with `offset` output bytes before it. */
-  readonly marks: readonly Mark[];
+  /** Where a read can begin, ascending. */
+  readonly index: readonly IndexPoint[];
   readonly place: 'disk' | 'memory';
-  /** Of a file. */
+  /** For a file. */
   readonly path?: string;
   read(position: number, maxBytes: number): Promise<Buffer>;
 }
 
-export interface Mark {
+/** Event `seq`, with `offset` output bytes before it, begins at position `pos` of the file. */
+export interface IndexPoint {
   readonly seq: number;
   readonly offset: number;
   readonly pos: number;
 }
 
-/** A mark at least this far apart: 64 MiB of journal then cost about 1,000 marks. */
-const MARK_EVERY_BYTES = 64 * 1024;
+/** Least distance of index points: 64 MiB of journal then have about 1,000. */
+const INDEX_EVERY_BYTES = 64 * 1024;
 
 const JOURNAL_FORMAT = 1;
 
-/** Up to this much is read in the same turn: mostly it was written a moment ago, and a thread costs ten times as much. */
+/** Up to this much is read in this thread: usually it is in the page cache, and a pool thread costs ten times as much. */
 const SYNC_READ_BYTES = 32 * 1024;
 
 export function segmentName(id: string, number: number): string {
@@ -69,10 +70,10 @@ export class Segment implements Source {
   endSeq: number;
   endOffset: number;
   size: number;
-  readonly marks: Mark[] = [];
-  /** Of the record that its file begins with; 0 while that is not known. */
+  readonly index: IndexPoint[] = [];
+  /** Size of the opening record at the start of its file; 0 while unknown. */
   openingBytes = 0;
-  /** Reads under way. */
+  /** Number of pending reads. */
   reading = 0;
   private readonly disk: Disk;
 
@@ -92,32 +93,32 @@ export class Segment implements Source {
     return { number, firstSeq, firstOffset, endSeq, endOffset, size };
   }
 
-  /** Takes note of records that were written at the end. */
+  /** Records were written at the end. */
   grew(
     bytes: number,
     at: { firstSeq: number; firstOffset: number; endSeq: number; endOffset: number },
   ): void {
-    const last = this.marks.at(-1);
-    if (last === undefined || this.size - last.pos >= MARK_EVERY_BYTES) {
-      this.marks.push({ seq: at.firstSeq, offset: at.firstOffset, pos: this.size });
+    const last = this.index.at(-1);
+    if (last === undefined || this.size - last.pos >= INDEX_EVERY_BYTES) {
+      this.index.push({ seq: at.firstSeq, offset: at.firstOffset, pos: this.size });
     }
     this.size += bytes;
     this.endSeq = at.endSeq;
     this.endOffset = at.endOffset;
   }
 
-  /** It held everything before the next segment, and does not any more: whoever asks for that is told of damage. */
+  /** Its end is missing up to the next segment: a reader of that part gets `damage`. */
   lacksUntil({ firstSeq, firstOffset }: { firstSeq: number; firstOffset: number }): void {
     this.endSeq = firstSeq - 1;
     this.endOffset = firstOffset;
   }
 
-  /** What stood behind this mark is gone from the file. */
-  cutAt({ pos, seq, offset }: Mark): void {
+  /** Its file was truncated at this point. */
+  truncatedAt({ pos, seq, offset }: IndexPoint): void {
     this.size = pos;
     this.endSeq = seq - 1;
     this.endOffset = offset;
-    this.marks.splice(this.marks.findIndex((mark) => mark.pos === pos));
+    this.index.splice(this.index.findIndex((point) => point.pos === pos));
   }
 
   remove(): void {
@@ -137,13 +138,13 @@ export class Segment implements Source {
   }
 }
 
-/** A file that the disk does not let go. */
+/** A file that could not be removed. */
 export interface RefusedRemoval {
   readonly segment: Segment;
   readonly error: unknown;
 }
 
-/** None that the disk does not let go keeps the others. */
+/** Removes all of them, even if one fails. */
 export function removeSegments(segments: Iterable<Segment>): RefusedRemoval[] {
   const refused: RefusedRemoval[] = [];
   for (const segment of segments) {
@@ -162,7 +163,7 @@ const READ_ERRORS: Readonly<Record<string, ErrorCode>> = {
   ENOMEM: 'no_memory',
 };
 
-/** ENOENT stays what it is: the segment was dropped meanwhile, and the reader looks again. */
+/** ENOENT is kept: the segment was dropped meanwhile, and the reader tries again. */
 function readError(error: unknown): unknown {
   const errno = errnoOf(error);
   if (errno === undefined || errno === 'ENOENT' || !(error instanceof Error)) return error;
@@ -170,12 +171,12 @@ function readError(error: unknown): unknown {
   return new HoldfastError(code, `The journal cannot be read: ${error.message}.`, { errno });
 }
 
-/** Opens the file for each read: a descriptor shared with the writer could be closed, and its number reused, midway. */
+/** Opens the file for each read: a descriptor shared with the writer could be closed and reused during the read. */
 export async function readFile(
   disk: Disk,
   from: { readonly path: string; readonly position: number },
   into: Buffer,
-  /** It was written a moment ago, and is in memory: a thread would be woken for nothing. */
+  /** It was just written and is in the page cache: read it in this thread. */
   fresh = false,
 ): Promise<Buffer> {
   const fd = disk.openRead(from.path);
@@ -194,23 +195,24 @@ export async function readFile(
   }
 }
 
-/** So many bytes that a file holds, read now. */
-export function readPart(disk: Disk, path: string, position: number, bytes: number): Buffer {
-  const part = Buffer.allocUnsafe(bytes);
+/** Reads `bytes` from `position` on, fewer at the end of the file. Without `bytes` it reads to the end. */
+export function readFileSync(disk: Disk, path: string, position = 0, bytes?: number): Buffer {
   const fd = disk.openRead(path);
   try {
-    for (let filled = 0; filled < bytes;) {
-      const got = disk.readSync(fd, part.subarray(filled), position + filled);
-      if (got === 0) throw new Error(`${path} ends before its records do`);
+    const into = Buffer.allocUnsafe(bytes ?? disk.size(fd) - position);
+    let filled = 0;
+    while (filled < into.length) {
+      const got = disk.readSync(fd, into.subarray(filled), position + filled);
+      if (got === 0) break;
       filled += got;
     }
-    return part;
+    return into.subarray(0, filled);
   } finally {
     disk.close(fd);
   }
 }
 
-/** The record that opens every segment, so that a file alone says whose it is and where it stands. */
+/** The record that opens every segment: names its journal, its number and its position. */
 export function segmentHeader(id: string, segment: SegmentRange, wallMs: number): Buffer {
   const payload = Buffer.from(
     JSON.stringify({ format: JOURNAL_FORMAT, id, number: segment.number }),
@@ -219,7 +221,7 @@ export function segmentHeader(id: string, segment: SegmentRange, wallMs: number)
   return encodeRecord({ kind: SEGMENT_KIND, stream: 0, seq, offset, atUs: 0, wallMs }, payload);
 }
 
-/** The record at this place that opens a segment: of which journal, with which number, and where it ends. */
+/** Parses the opening record of a segment at this position; undefined if there is none. */
 export function openingAt(
   bytes: Buffer,
   at: number,

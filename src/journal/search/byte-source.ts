@@ -1,13 +1,13 @@
-// A byte source: the retained output of a process as a searcher reads it, wherever the bytes are kept.
+// A byte source: the stored output of a process, as a search reads it.
 
 export interface ByteSource {
-  /** Offsets count every byte the process printed, so both stay true when something in between is dropped. */
+  /** Offsets count every byte that the process printed, also bytes dropped since. */
   readonly start: number;
-  /** May grow while it is being read. */
+  /** May grow during the search. */
   readonly end: number;
   /**
-   * The first bytes that exist at or behind `offset`, at least one and at most `maxBytes`; undefined at the end. An
-   * answer that begins later than asked jumps over bytes that are gone. The bytes are not overwritten afterwards.
+   * The first stored bytes at or after `offset`, at least one and at most `maxBytes`; undefined at the end. An answer that
+   * begins later than requested skips missing bytes. The buffer is not reused.
    */
   read(
     offset: number,

@@ -1,19 +1,19 @@
-// Line blocks: a byte source cut into portions for matching. A portion is either some whole lines, or one piece of a
-// line that is longer than a piece. Pieces of a line lie at fixed distances from its start and overlap, so that the
-// portions, and with them what is found, do not depend on how the source hands out its bytes.
+// Splits a byte source into blocks for matching. A block is either several whole lines, or one piece of a long line. The
+// pieces of a line are at fixed distances from its start and overlap, so that the result does not depend on how the source
+// returns its bytes.
 
 import type { ByteSource } from './byte-source.ts';
 
 export interface LineBlock {
-  /** Of the first byte, in the source. */
+  /** Offset of the first byte in the source. */
   readonly offset: number;
-  /** Without the break behind the last line. */
+  /** Without the line break of the last line. */
   readonly bytes: Buffer;
-  /** Start of the (first) line; before `offset` in the later pieces of a long line. */
+  /** Start of the first line; before `offset` in later pieces of a long line. */
   readonly lineStart: number;
-  /** Start of what follows: behind the line break, if there is one. */
+  /** Offset after the block and its line break. */
   readonly next: number;
-  /** A piece whose line goes on behind it. */
+  /** A piece whose line continues after it. */
   readonly more: boolean;
   /** The last line is the last of the source and may still grow. */
   readonly open: boolean;
@@ -22,7 +22,7 @@ export interface LineBlock {
 export interface BlockRange {
   readonly from: number;
   readonly to: number;
-  /** Start of the line that `from` lies in. */
+  /** Start of the line that contains `from`. */
   readonly lineStart: number;
 }
 
@@ -31,14 +31,14 @@ export interface PieceSize {
   readonly overlap: number;
 }
 
-/** At most so many bytes at once: what a block costs, a thread is held up for. */
+/** Largest block: the thread is busy for as long as a block takes. */
 export const BLOCK_BYTES = 256 * 1024;
 const LF = 0x0a;
 
 export class LineBlocks {
-  /** Bytes that were jumped over so far. */
+  /** Missing bytes that were skipped so far. */
   missedBytes = 0;
-  /** Start of what has not been handed out for good: an incomplete line, or the last piece of one. */
+  /** Start of the bytes that the next search must see again: an incomplete line, or its last piece. */
   offset: number;
   lineStart: number;
   private readonly source: ByteSource;
@@ -46,7 +46,7 @@ export class LineBlocks {
   private readonly piece: PieceSize;
   private at: number;
   private held: Buffer = Buffer.alloc(0);
-  /** Read already, but behind a jump: a line break stands between it and what is held. */
+  /** Read already, but after missing bytes, which count as a line break. */
   private behindJump: { readonly offset: number; readonly bytes: Buffer } | undefined;
 
   constructor(source: ByteSource, range: BlockRange, piece: PieceSize) {
@@ -69,7 +69,7 @@ export class LineBlocks {
     }
   }
 
-  /** Reads until a block is full, so that many small answers do not become many small blocks. False at an end. */
+  /** Reads until a block is full, so that small reads do not become small blocks. False at the end. */
   private async fill(): Promise<boolean> {
     const parts = [this.held];
     let size = this.held.length;
@@ -102,7 +102,7 @@ export class LineBlocks {
     this.behindJump = undefined;
   }
 
-  /** A block out of what is held, if that is enough for one. */
+  /** Makes a block of the read bytes, if there are enough. */
   private cut(): LineBlock | undefined {
     const { bytes: most } = this.piece;
     if (this.offset > this.lineStart) return this.cutPiece();
@@ -124,7 +124,7 @@ export class LineBlocks {
     return this.take(most, most - overlap, true);
   }
 
-  /** Hands out the first `length` bytes and goes on at `advance`. */
+  /** Returns the first `length` bytes and continues at `advance`. */
   private take(length: number, advance: number, more: boolean): LineBlock {
     const { offset, lineStart } = this;
     const bytes = this.held.subarray(0, length);
@@ -141,7 +141,7 @@ export class LineBlocks {
     };
   }
 
-  /** What is left before a jump is a line; at the end of the source it is the line that may still grow. */
+  /** The rest before missing bytes is a line; at the end of the source that line may still grow. */
   private last(): LineBlock {
     const { offset, lineStart } = this;
     const bytes = this.held;

@@ -1,5 +1,5 @@
-// A line scan: which lines of one block match, and how a matching line is shown. Pure, so that it runs the same on the
-// main thread (plain text) and in the search worker (regular expressions).
+// Finds the matching lines of a block, and how to show them. Pure, because it runs in the main thread (plain text) and in
+// the search worker (regular expressions).
 
 import { stripAnsi } from '../../base/bytes/ansi.ts';
 import { cutEnd, decodeUtf8, limitText, suffixWithin } from '../../base/bytes/utf8.ts';
@@ -7,11 +7,11 @@ import { cutEnd, decodeUtf8, limitText, suffixWithin } from '../../base/bytes/ut
 export interface ScanInput {
   /** Lines without the last line break. */
   readonly bytes: Uint8Array;
-  /** In a later piece of a long line: no match begins before, the piece before this one has looked there. */
+  /** In a later piece of a long line: the previous piece has searched the bytes before. */
   readonly skipBytes: number;
-  /** In a piece whose line goes on: from here on the next piece looks again. */
+  /** In a piece whose line continues: the next piece searches from here on. */
   readonly settledBytes: number;
-  /** Something may still follow the last line's bytes. */
+  /** The last line may continue. */
   readonly unfinished: boolean;
   /** Match on what was printed, control sequences included. */
   readonly raw: boolean;
@@ -19,7 +19,7 @@ export interface ScanInput {
 }
 
 export interface LineHit {
-  /** Of the line within the bytes. */
+  /** Position of the line in the bytes. */
   readonly start: number;
   readonly end: number;
   readonly line: string;
@@ -36,11 +36,11 @@ export type Find = (text: string, from: number) => Found | undefined;
 
 export interface TextFinder {
   readonly find: Find;
-  /** False when no line of the bytes can match: most blocks end here. */
+  /** False if no line can match: most blocks end here. */
   mayContain(bytes: Uint8Array, raw: boolean): boolean;
 }
 
-/** A line as shown, and a match, are at most this long when encoded. */
+/** Largest encoded size of a shown line, and of a match. */
 const SHOWN_BYTES = 2048;
 const LF = 0x0a;
 const ESC = 0x1b;
@@ -76,7 +76,7 @@ function scanPiece(input: ScanInput, find: Find): LineHit[] {
     : visible(decodeUtf8(input.bytes), input.raw, input.unfinished);
   const found = find(text, input.skipBytes > 0 ? upTo(input.skipBytes).length : 0);
   if (found === undefined) return [];
-  // What touches the end of the piece might end otherwise there; the next piece sees it with what follows.
+  // A match that touches the end of the piece may continue: the next piece sees all of it.
   if (
     goesOn &&
     found.index + found.length === text.length &&
@@ -86,12 +86,12 @@ function scanPiece(input: ScanInput, find: Find): LineHit[] {
   return [hitOf(text, found, { start: 0, end: input.bytes.length })];
 }
 
-/** A plain text as a finder: by bytes where the bytes are what would be seen, by characters elsewhere. */
+/** A finder for plain text: compares bytes where these equal the shown text, otherwise characters. */
 export function textFinder(pattern: string, ignoreCase: boolean): TextFinder {
   const fold = ignoreCase ? foldCase : (text: string): string => text;
   const wanted = fold(pattern);
   const bytes = Buffer.from(pattern);
-  // U+FFFD in the pattern may stand for any invalid bytes.
+  // U+FFFD in the pattern may match any invalid bytes.
   const byBytes = !ignoreCase && !bytes.toString().includes('\ufffd');
   const find: Find = (text, from) => {
     const index = fold(text).indexOf(wanted, from);
@@ -109,19 +109,19 @@ export function textFinder(pattern: string, ignoreCase: boolean): TextFinder {
   };
 }
 
-/** Lower case with every character keeping its length: only U+0130 would grow, and a final sigma is a sigma. */
+/** Lower case that keeps the length of every character: U+0130 would grow, and a final sigma is folded to a sigma. */
 export function foldCase(text: string): string {
   return text.replaceAll('\u0130', 'i').toLowerCase().replaceAll('\u03c2', '\u03c3');
 }
 
-/** A neighbouring line as shown: its beginning and its end. */
+/** A context line as shown: its beginning and its end. */
 export function contextLine(bytes: Uint8Array, raw: boolean, goesOn: boolean): string {
   const text = visible(decodeUtf8(bytes), raw, goesOn);
   if (!goesOn && Buffer.byteLength(text) <= SHOWN_BYTES) return detached(text);
-  const room = SHOWN_BYTES - CUT_BEFORE.length - CUT_BEHIND.length;
-  if (goesOn) return detached(`${limitText(text, room)}${CUT_BEHIND}`);
-  const head = limitText(text, room / 2);
-  return detached(`${head}${CUT_BEHIND} ${limitTextEnd(text, room / 2)}`);
+  const space = SHOWN_BYTES - CUT_BEFORE.length - CUT_BEHIND.length;
+  if (goesOn) return detached(`${limitText(text, space)}${CUT_BEHIND}`);
+  const head = limitText(text, space / 2);
+  return detached(`${head}${CUT_BEHIND} ${limitTextEnd(text, space / 2)}`);
 }
 
 function visible(line: string, raw: boolean, unfinished: boolean): string {
@@ -138,12 +138,12 @@ function hitOf(text: string, found: Found, place: { start: number; end: number }
   };
 }
 
-/** As much of the line around the match as may be shown, the match in its middle. */
+/** The part of the line around the match that may be shown, with the match in the middle. */
 function around(text: string, { index, length }: Found): string {
   if (Buffer.byteLength(text) <= SHOWN_BYTES) return text;
-  const room = SHOWN_BYTES - CUT_BEFORE.length - CUT_BEHIND.length;
-  const match = limitText(text.slice(index, index + length), room);
-  const rest = room - Buffer.byteLength(match);
+  const space = SHOWN_BYTES - CUT_BEFORE.length - CUT_BEHIND.length;
+  const match = limitText(text.slice(index, index + length), space);
+  const rest = space - Buffer.byteLength(match);
   const before = text.slice(0, index);
   const share = limitTextEnd(before, Math.floor(rest / 2));
   const behind = match.length < length ? '' : text.slice(index + length, index + length + rest);
@@ -153,14 +153,14 @@ function around(text: string, { index, length }: Found): string {
   return `${left.length < index ? CUT_BEFORE : ''}${left}${match}${right}${all ? '' : CUT_BEHIND}`;
 }
 
-/** The end of a text that is at most `maxBytes` when encoded. */
+/** The longest suffix of a text whose encoding fits in `maxBytes`. */
 function limitTextEnd(text: string, maxBytes: number): string {
   // A UTF-16 unit takes at least one byte.
   const bytes = Buffer.from(text.slice(Math.max(0, text.length - maxBytes)));
   return decodeUtf8(bytes.subarray(suffixWithin(bytes, maxBytes)));
 }
 
-/** A copy of its own: V8 keeps the whole text alive for as long as a slice of it lives. */
+/** A copy: V8 keeps the whole text alive as long as a slice of it. */
 function detached(text: string): string {
   return Buffer.from(text).toString();
 }

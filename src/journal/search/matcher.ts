@@ -1,6 +1,6 @@
-// The matcher: answers searches without ever holding up the main thread. Plain text is matched here, a block per turn of
-// the event loop; regular expressions run in a worker thread, block by block, owners in turn by the time they take. A block
-// that takes too long costs its own search and the worker, nothing else; its owner's next ones run in a worker apart.
+// Runs searches without blocking the main thread. Plain text is matched here, one block per turn of the event loop. Regular
+// expressions run in a worker thread, block by block, fairly between owners. A block that takes too long ends its own search
+// and the worker; the next searches of its owner run in a second worker.
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { builtFile } from '../../base/workers/built-file.ts';
@@ -23,7 +23,7 @@ import type { ScanAnswer, ScanJob } from './search-worker.ts';
 const PROGRAM = workerProgram(builtFile(import.meta.url, './search-worker.js'));
 
 export interface MatcherOptions {
-  /** For the time after which an idle worker leaves. */
+  /** For the idle timeout of the worker. */
   readonly clock: Clock;
   /** Processor time for one block of at most 256 KiB, which usually takes a few milliseconds. */
   readonly blockBudgetMs?: number;
@@ -31,14 +31,14 @@ export interface MatcherOptions {
 }
 
 export interface SearchCaller {
-  /** Who pays for the time that the pattern takes. */
+  /** Charged for the time that the pattern takes. */
   readonly owner?: Owner;
   readonly signal?: CancelSignal | undefined;
-  /** Refused while too many patterns of the owner were too slow lately. A parked wait is not: it was there before. */
+  /** Refuse it while too many recent patterns of the owner were too slow. Not set for a parked wait. */
   readonly bounded?: boolean;
 }
 
-/** Patterns of one owner that may be cut off within ten seconds: each keeps a processor busy for a quarter of a second. */
+/** Too slow patterns of one owner within ten seconds: each uses a processor for a quarter of a second. */
 const SLOW_PATTERNS = 8;
 
 export class Matcher {
@@ -57,7 +57,7 @@ export class Matcher {
       idleMs,
       heavyPerOwner: SLOW_PATTERNS,
       prepare: ({ regex, input }) => {
-        // A copy of its own: a view into a larger buffer would carry the whole of it along.
+        // A copy: a view would transfer the whole buffer behind it.
         const bytes = new Uint8Array(input.bytes);
         return { job: { regex, input: { ...input, bytes } }, transfer: [bytes.buffer] };
       },
@@ -82,7 +82,7 @@ export class Matcher {
     return new Search(source, plan, scan).run(caller.signal);
   }
 
-  /** Ends the worker; searches that need it fail. Resolves when every thread is gone. */
+  /** Terminates the worker; searches that need it fail. Resolves when every thread has ended. */
   async close(): Promise<void> {
     this.closed = true;
     await this.worker.close();

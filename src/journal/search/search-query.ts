@@ -1,4 +1,4 @@
-// A search query: what may be asked, and the plan that is made of it once it has been checked.
+// A search query, and the plan made from it after it has been checked.
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { SearchPosition } from '../../protocol/views.ts';
@@ -10,13 +10,13 @@ export interface SearchQuery {
   readonly pattern: string;
   readonly kind: 'text' | 'regex';
   readonly ignoreCase?: boolean | undefined;
-  /** Byte offset; taken as the start of a line. */
+  /** Byte offset, treated as the start of a line. */
   readonly from?: number | undefined;
-  /** Byte offset; what lies behind does not exist for this search. */
+  /** Byte offset where the search ends. */
   readonly to?: number | undefined;
-  /** Goes on where another search with the same pattern ended, instead of `from`. */
+  /** Continues where another search with the same pattern ended, instead of `from`. */
   readonly resume?: SearchPosition;
-  /** Lines before and after each hit. */
+  /** Context lines before and after each hit. */
   readonly context?: number | undefined;
   readonly limit?: number | undefined;
   /** Count lines, from the first byte on. */
@@ -37,7 +37,7 @@ export interface SearchPlan {
   readonly lineNumbers: boolean;
   readonly raw: boolean;
   readonly piece: PieceSize;
-  /** Beginning of a later piece in which no match may begin: what was cut off there cannot be told apart. */
+  /** Bytes at the start of a later piece in which no match may begin, because a character may be cut there. */
   readonly skipBytes: number;
 }
 
@@ -75,7 +75,7 @@ export function planSearch(query: SearchQuery): SearchPlan {
     SMALLEST_LINE_BYTES,
     4 * patternBytes,
   );
-  // A match no longer than the overlap is found wherever the line is divided; twice, for colours inside it.
+  // A match that fits in the overlap is found wherever the line is split. Doubled for colour sequences in the match.
   const overlap = Math.floor(Math.max(bytes / 8, 2 * patternBytes));
   return {
     finder: query.kind === 'text' ? textPlan(query) : regexPlan(query),
@@ -111,7 +111,7 @@ function regexPlan({ pattern: source, ignoreCase = false }: SearchQuery): RegexP
   if (compiles(source, `${flags}u`))
     return { kind: 'regex', source, flags: `${flags}u`, leadingRun };
   try {
-    // Without "u" JavaScript forgives escapes that other dialects allow, as in "\-".
+    // Without "u" JavaScript accepts escapes of other dialects, such as "\-".
     void new RegExp(source, flags);
   } catch (thrown) {
     throw new HoldfastError(

@@ -1,5 +1,4 @@
-// The search worker: runs regular expressions, and nothing else, where a slow one holds up nobody. It is ended from
-// outside when it takes too long.
+// The search worker runs regular expressions. The main thread terminates it if one takes too long.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveJobs } from '../../base/workers/timed-thread.ts';
@@ -20,8 +19,8 @@ export type ScanAnswer =
     };
 
 /**
- * A leading ".*" is tried again from every character of a line, in quadratic time (measured: 0.5 s for 256 KiB of lines
- * of 2 KB). Its leftmost match always begins where a run of characters that "." takes begins, so it is tried only there.
+ * V8 tries a leading ".*" from every character of a line, in quadratic time (0.5 s for 256 KiB in lines of 2 KB). The
+ * leftmost match always begins at the start of a run of characters that "." matches, so we try only there.
  */
 const RUN_START = '(?:^|(?<=[\\n\\r\\u2028\\u2029]))';
 
@@ -32,7 +31,7 @@ function answer(job: ScanJob): ScanAnswer {
     return { hits: scanLines(job.input, finder(job)) };
   } catch (thrown) {
     const message = thrown instanceof Error ? thrown.message : String(thrown);
-    // V8 translates an expression when it is first used, and finds only then that it is too large.
+    // V8 compiles an expression at its first use, and only then reports that it is too large.
     if (thrown instanceof SyntaxError) return { problem: 'too_large', message };
     return { problem: thrown instanceof RangeError ? 'too_deep' : 'other', message };
   }

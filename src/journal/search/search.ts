@@ -1,5 +1,5 @@
-// A search: one query over the retained output of one process, block by block, with the lines around each hit and the
-// place where the next search goes on. How a block is matched is given from outside.
+// A search: one query over the stored output of a process, block by block, with the context lines of each hit and the
+// position where the next search continues. The caller provides the function that matches a block.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CancelSignal } from '../../base/cancel-signal.ts';
@@ -32,16 +32,16 @@ export class Search {
   private readonly blocks: LineBlocks;
   private numbers: LineNumbers | undefined;
   private readonly hits: Draft[] = [];
-  /** Hits that still lack lines behind them. */
+  /** Hits that still need context lines after them. */
   private waiting: Draft[] = [];
-  /** A hit in a long line whose end has not been seen. */
+  /** A hit in a long line whose end has not been read. */
   private endless: Draft | undefined;
   private recent: { readonly lineStart: number; readonly text: string }[] = [];
-  /** Start of the line that was reported last. */
+  /** Start of the last reported line. */
   private reported: number;
   private resultBytes = 0;
   private full = false;
-  /** Once full: behind the last hit's line. */
+  /** When the limit is reached: after the line of the last hit. */
   private stop: { readonly at: number; readonly missedBytes: number } | undefined;
 
   constructor(source: ByteSource, plan: SearchPlan, scan: Scan) {
@@ -62,7 +62,7 @@ export class Search {
       if (signal?.aborted === true) throw abortedError();
       const block = await this.blocks.next();
       if (block === undefined) break;
-      // How many lines were in what is missing is not known.
+      // The number of missing lines is unknown.
       if (this.blocks.missedBytes > 0) this.numbers = undefined;
       this.endLine(block);
       this.giveAfter(block);
@@ -128,7 +128,7 @@ export class Search {
     };
   }
 
-  /** The hit in a long line learns where its line ends. */
+  /** Sets the end of the line of a hit in a long line. */
   private endLine(block: LineBlock): void {
     if (this.endless === undefined || block.more) return;
     this.endless.endOffset = block.offset + block.bytes.length;
@@ -147,7 +147,7 @@ export class Search {
     this.waiting = this.waiting.filter(({ after }) => after.length < this.plan.context);
   }
 
-  /** Keeps the last lines: one more than asked for, since the first piece of a long line is its own neighbour. */
+  /** Keeps the last lines: one more than requested, because the first piece of a long line is its own neighbour. */
   private remember(block: LineBlock): void {
     const { context } = this.plan;
     if (context === 0 || block.offset > block.lineStart) return;
@@ -173,7 +173,7 @@ export class Search {
     return lines;
   }
 
-  /** The last lines that end before `start`, which is the start of a line or one behind the end. */
+  /** The last lines that end before `start`, which is the start of a line or one after the end. */
   private linesBefore(
     block: LineBlock,
     start: number,
@@ -181,7 +181,7 @@ export class Search {
   ): { lineStart: number; text: string }[] {
     const lines: { lineStart: number; text: string }[] = [];
     for (let end = start - 1; lines.length < count && end >= 0;) {
-      // A negative place to begin would count from the end.
+      // A negative index would count from the end.
       const at = end === 0 ? 0 : block.bytes.lastIndexOf(LF, end - 1) + 1;
       const text = contextLine(block.bytes.subarray(at, end), this.plan.raw, block.more);
       lines.push({ lineStart: block.offset + at, text });

@@ -1,5 +1,5 @@
-// A batch: events encoded one behind the other, waiting to be written together. Output of one stream that arrives while
-// its event is still the last of the batch joins that event.
+// A batch of encoded events that are written together. Output joins the last event of the batch if that is output of the
+// same stream.
 
 import type { EventStamp } from '../../protocol/event.ts';
 import { HEADER_BYTES, sealRecord, writeHeader, type RecordHeader } from '../../protocol/record.ts';
@@ -11,12 +11,12 @@ export class Batch {
   endSeq: number;
   endOffset: number;
   bytes = 0;
-  /** Stands for events that were dropped: a single gap record. */
+  /** A single gap record for dropped events. */
   readonly gap: boolean;
-  /** Nothing may come behind it. */
+  /** Ends the file. */
   final = false;
   private readonly capacity: number;
-  /** Where the event that still takes output begins, or -1. */
+  /** Position of the event that can be extended, or -1. */
   private openAt = -1;
   private openStream = 0;
 
@@ -51,14 +51,14 @@ export class Batch {
     this.endOffset = header.offset + outputBytes;
   }
 
-  /** Bytes behind the last record that are no record themselves. */
+  /** Adds bytes after the last record that are not a record. */
   addFooter(footer: Buffer): void {
     footer.copy(this.buffer, this.bytes);
     this.bytes += footer.length;
     this.final = true;
   }
 
-  /** Begins an output event; `extend` gives it its bytes. */
+  /** Begins an output event; `extend` adds its bytes. */
   openOutput(stamp: EventStamp, kind: number, stream: number): void {
     this.seal();
     const { seq, offset, atUs, wallMs } = stamp;
@@ -69,16 +69,16 @@ export class Batch {
     this.endSeq = stamp.seq;
   }
 
-  /** Adds to the open output event as much as it may take; 0 when it cannot take any. */
+  /** Adds as much as fits to the open output event; returns the bytes added. */
   extend(stream: number, bytes: Buffer, maxEventBytes: number): number {
     if (this.openAt < 0 || this.openStream !== stream) return 0;
     const soFar = this.bytes - this.openAt - HEADER_BYTES;
-    const room = Math.min(maxEventBytes - soFar, this.capacity - this.bytes, bytes.length);
-    if (room <= 0) return 0;
-    bytes.copy(this.buffer, this.bytes, 0, room);
-    this.bytes += room;
-    this.endOffset += room;
-    return room;
+    const count = Math.min(maxEventBytes - soFar, this.capacity - this.bytes, bytes.length);
+    if (count <= 0) return 0;
+    bytes.copy(this.buffer, this.bytes, 0, count);
+    this.bytes += count;
+    this.endOffset += count;
+    return count;
   }
 
   seal(): void {
@@ -92,7 +92,6 @@ export class Batch {
     return this.buffer.subarray(0, this.bytes);
   }
 
-  /** As a journal's file takes it. */
   pieces(): readonly Buffer[] {
     return [this.view()];
   }

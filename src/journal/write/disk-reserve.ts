@@ -1,5 +1,4 @@
-// Disk space in reserve: a file that is given up when a full disk would keep the outcomes of processes from being stored
-// before the host closes.
+// Disk space in reserve: a file that is deleted when a closing host cannot store outcomes on a full disk.
 
 import { randomBytes } from 'node:crypto';
 import { rmSync, statSync, writeFileSync } from 'node:fs';
@@ -17,17 +16,17 @@ export class Reserve {
     this.report = report;
   }
 
-  /** To be called again when a disk that had no room for it takes something. */
+  /** Call it again when a full disk works again. */
   fill(): void {
     try {
       const there = statSync(this.path, { throwIfNoEntry: false });
       if (there?.size === RESERVE_BYTES) return;
-      // Random, so that no file system stores it as nothing.
+      // Random bytes, because some file systems do not store zeros.
       writeFileSync(this.path, randomBytes(RESERVE_BYTES), { mode: 0o600 });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       this.report(`no disk space could be reserved for outcomes: ${reason}`);
-      // The part that was written would only fill the disk.
+      // Delete the part that was written, which fills the disk.
       if (['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '')) this.free();
     }
   }

@@ -1,15 +1,15 @@
-// What journals occupy on the disk, and how it bears that.
+// What journals occupy on the disk, and whether the disk is slow or refuses.
 
-/** A write to the page cache takes a tenth of a millisecond: whoever waits for longer waits for the disk itself. */
+/** A write to the page cache takes a tenth of a millisecond; a longer one waits for the disk itself. */
 const SLOW_US = 10_000;
 
-/** Of the limit. */
+/** From this fraction of the limit on, segments are small. */
 const NEAR = 3 / 4;
 
-/** What all journals of a folder occupy together, whom to tell when it is too much, and whether the disk refuses or is slow. */
+/** Shared by all journals of a folder. */
 export class DiskUsage {
   bytes = 0;
-  /** The last write had to wait: the next one is left to a thread. */
+  /** The last write was slow: the next one goes to the thread pool. */
   slow = false;
   /** Journals that are being written. */
   journals = 0;
@@ -17,7 +17,7 @@ export class DiskUsage {
   private readonly over: () => void;
   private readonly unwanted = new Set<Promise<void>>();
 
-  /** Journals that the disk takes nothing from at the moment, here and wherever the count is shared. */
+  /** Number of journals that cannot be written now, here and wherever this object is shared. */
   readonly refusals: { count: number };
 
   constructor(limit: number, over: () => void, refusals = { count: 0 }) {
@@ -26,27 +26,27 @@ export class DiskUsage {
     this.refusals = refusals;
   }
 
-  /** What each of the journals that are being written may have of the limit. */
+  /** The part of the limit for each journal that is being written. */
   get shareOfJournal(): number {
     return this.limit / Math.max(1, this.journals);
   }
 
   /**
-   * The largest segment that may be begun or gone on with. Where the limit is near, small ones: a segment is dropped as a
-   * whole, and the one being written not at all.
+   * The largest allowed segment. Small near the limit, because a segment is dropped as a whole, and the one being written
+   * not at all.
    */
   get segmentBytes(): number {
     return this.bytes < this.limit * NEAR ? Infinity : this.shareOfJournal / 4;
   }
 
-  /** A thread is making a file that nobody needs any more. */
-  makesUnwanted(made: Promise<void>): void {
-    const done = made.finally(() => this.unwanted.delete(done));
+  /** A thread is creating a file that is no longer needed. */
+  addUnwanted(created: Promise<void>): void {
+    const done = created.finally(() => this.unwanted.delete(done));
     this.unwanted.add(done);
   }
 
-  /** Resolves when no thread makes a file any more. */
-  async makesNone(): Promise<void> {
+  /** Resolves when no thread is creating an unneeded file. */
+  async unwantedCreated(): Promise<void> {
     await Promise.all(this.unwanted);
   }
 

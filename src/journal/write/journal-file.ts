@@ -1,20 +1,25 @@
-// The files of one journal: appends to the newest segment, opens the next one in time, and drops whole segments from
-// the middle when the journal reaches its size. A failed append leaves the file as it was before; the caller decides
-// what to do with the bytes.
+// The files of one journal: appends to the newest segment, prepares the next one, and drops whole segments from the middle
+// at the size limit. A failed append leaves the file as it was; the caller keeps the bytes.
 
 import type { Disk } from '../../base/disk.ts';
 import type { DiskUsage } from './disk-usage.ts';
 import { NextFile } from './next-file.ts';
-import { bytesOf, piecesOf, type Part, type Stretch } from './part.ts';
+import { bytesOf, piecesOf, type EventRange, type Part } from './part.ts';
 import { SegmentFile, tryTo } from './segment-file.ts';
-import { openingAt, readPart, removeSegments, Segment, segmentHeader } from '../read/segment.ts';
-import type { Mark, RefusedRemoval, SegmentRange } from '../read/segment.ts';
+import {
+  openingAt,
+  readFileSync,
+  removeSegments,
+  Segment,
+  segmentHeader,
+} from '../read/segment.ts';
+import type { IndexPoint, RefusedRemoval, SegmentRange } from '../read/segment.ts';
 
 export interface JournalPlace {
   readonly disk: Disk;
   readonly folder: string;
   readonly id: string;
-  /** Kept up to date with what all journals of a folder occupy. */
+  /** Counts what all journals of the folder occupy. */
   readonly usage: DiskUsage;
 }
 
@@ -23,11 +28,11 @@ export interface FileLimits {
   readonly journalHeadBytes: number;
 }
 
-/** More than an opening record has. */
+/** More than the size of an opening record. */
 const OPENING_BYTES = 256;
-/** The next file is made when this one is filled to this part. */
-const AHEAD_FROM = 0.75;
-/** A full journal has about so many: fewer would drop more at once, and on ext4 a file can take half a millisecond to make. */
+/** The next file is prepared when the current one is filled to this fraction. */
+const PREPARE_FROM = 0.75;
+/** Segments of a full journal: with fewer, each drop loses more; on ext4 creating a file can take half a millisecond. */
 const SEGMENTS = 8;
 const LARGEST_SEGMENT_BYTES = 8 * 1024 * 1024;
 const SMALLEST_SEGMENT_BYTES = 64 * 1024;
@@ -43,13 +48,12 @@ export class JournalFile {
   private readonly place: JournalPlace;
   private readonly limits: FileLimits;
   private readonly wallMs: () => number;
-  /** Of the newest segment. */
+  /** The file of the newest segment. */
   private current: SegmentFile | undefined;
   private lastNumber = 0;
   private removed = false;
-  /** It has reached its size. */
-  private beyond = false;
-  private ahead: NextFile | undefined;
+  private atSizeLimit = false;
+  private next: NextFile | undefined;
   private syncing: Promise<void> | undefined;
 
   constructor(place: JournalPlace, limits: FileLimits, wallMs: () => number) {
@@ -59,7 +63,7 @@ export class JournalFile {
     this.segmentBytes = segmentBytesFor(limits);
   }
 
-  /** Goes on after segments that were found on disk; the next append opens a new one. */
+  /** Continues after segments that were found on disk; the next append opens a new one. */
   adopt(segments: readonly Segment[]): void {
     this.segments.push(...segments);
     this.place.usage.add(this.bytesOnDisk);
@@ -67,35 +71,35 @@ export class JournalFile {
   }
 
   get bytesOnDisk(): number {
-    const kept = this.segments.reduce((sum, segment) => sum + segment.size, 0);
-    return kept + (this.current?.leftBytes ?? 0) + (this.ahead?.bytes ?? 0);
+    const kept = this.segments.reduce((total, segment) => total + segment.size, 0);
+    return kept + (this.current?.leftBytes ?? 0) + (this.next?.bytes ?? 0);
   }
 
   ranges(): SegmentRange[] {
     return this.segments.map((segment) => segment.range());
   }
 
-  /** Creates the next segment. Its opening record is written with what follows, or at once when asked for. */
+  /** Opens the next segment. Its opening record is written with the first records. */
   openSegment(firstSeq: number, firstOffset: number): void {
     const { disk } = this.place;
-    const fd = this.ahead?.take();
-    if (fd !== undefined) this.ahead = undefined;
+    const fd = this.next?.take();
+    if (fd !== undefined) this.next = undefined;
     this.closeSegment();
     const segment = this.nextSegment(firstSeq, firstOffset);
     if (fd === undefined) this.opened(segment, disk.create(segment.path), 0);
     else this.opened(segment, fd, disk.size(fd));
   }
 
-  /** The same in the background, for a journal that nobody uses yet. */
-  async openSegmentSoon(firstSeq: number, firstOffset: number): Promise<void> {
+  /** The same in the thread pool, for a journal that is not in use yet. */
+  async openSegmentAsync(firstSeq: number, firstOffset: number): Promise<void> {
     const segment = this.nextSegment(firstSeq, firstOffset);
     this.opened(segment, await this.place.disk.createAsync(segment.path), 0);
   }
 
   /**
-   * The same with the file of a journal that is over, which must be a first segment. Its opening record stays, before
-   * our own: a file that was cut to nothing is written out by ext4 as soon as it is closed. False when it cannot be used;
-   * it may be cut short then.
+   * The same with the first segment's file of a removed journal. Its opening record stays before our own, because ext4
+   * writes out a file that was truncated to nothing when it is closed. False if it cannot be used; it may then be
+   * truncated.
    */
   reuse(old: Segment): boolean {
     const { disk } = this.place;
@@ -112,7 +116,7 @@ export class JournalFile {
       fd = undefined;
       return true;
     } catch {
-      // Whatever is wrong with the disk is found, and told, by those who need it.
+      // The next write reports what is wrong with the disk.
       return false;
     } finally {
       const left = fd;
@@ -120,14 +124,14 @@ export class JournalFile {
     }
   }
 
-  /** Its number is not used again: the file may still be on its way into the folder, or out of it. */
-  private dropAhead(): void {
-    const { ahead } = this;
-    this.ahead = undefined;
-    if (!ahead || ahead.failed) return;
-    this.lastNumber = ahead.segment.number;
-    if (ahead.coming) this.place.usage.makesUnwanted(ahead.made);
-    ahead.drop();
+  /** Its number is not used again: a thread may still be creating or removing the file. */
+  private dropNext(): void {
+    const { next } = this;
+    this.next = undefined;
+    if (!next || next.failed) return;
+    this.lastNumber = next.segment.number;
+    if (next.isPending) this.place.usage.addUnwanted(next.ready);
+    next.drop();
   }
 
   private nextSegment(firstSeq: number, firstOffset: number): Segment {
@@ -144,10 +148,10 @@ export class JournalFile {
     this.current = new SegmentFile(disk, { segment, fd, bytes, header });
     this.lastNumber = segment.number;
     this.segments.push(segment);
-    this.counted(this.current);
+    this.count(this.current);
   }
 
-  /** Shows whether the disk takes anything, by writing the opening record now. */
+  /** Tests the disk by writing the opening record. */
   probe(): void {
     const { firstSeq, firstOffset } = this.segments.at(-1) ?? { firstSeq: 1, firstOffset: 0 };
     const [endSeq, endOffset] = [firstSeq - 1, firstOffset];
@@ -156,7 +160,7 @@ export class JournalFile {
 
   appendSync(parts: readonly [Part, ...Part[]]): void {
     const bytes = bytesOf(parts);
-    const file = this.ready(bytes, parts[0]);
+    const file = this.prepare(bytes, parts[0]);
     try {
       this.makeLast(file, parts);
       file.writeSync(piecesOf(parts), bytes);
@@ -167,13 +171,12 @@ export class JournalFile {
     this.grew(file, parts);
   }
 
-  /** The same by another thread. */
+  /** The same in the thread pool. */
   async append(parts: readonly [Part, ...Part[]]): Promise<void> {
     const bytes = bytesOf(parts);
-    if (this.waits(bytes)) await this.ahead?.made;
-    // Removed while it waited: there is nothing to write to any more.
+    if (this.mustWaitForNext(bytes)) await this.next?.ready;
     if (this.removed) return;
-    const file = this.ready(bytes, parts[0]);
+    const file = this.prepare(bytes, parts[0]);
     try {
       this.makeLast(file, parts);
       await file.write(piecesOf(parts), bytes);
@@ -186,10 +189,10 @@ export class JournalFile {
 
   /** The final record must be the last bytes of the file: truncate the leftovers of a reused file first. */
   private makeLast(file: SegmentFile, parts: readonly Part[]): void {
-    if (parts.at(-1)?.final === true && file.leftBytes > 0) this.cut(file);
+    if (parts.at(-1)?.final === true && file.leftBytes > 0) this.truncate(file);
   }
 
-  /** Makes what has been written survive a loss of power. After a failure the file is not trusted again. */
+  /** Syncs the newest file. After a failed sync it is not written again. */
   sync(): Promise<void> {
     const file = this.current;
     if (file === undefined) return Promise.resolve();
@@ -206,65 +209,66 @@ export class JournalFile {
   }
 
   closeSegment(): void {
-    this.dropAhead();
+    this.dropNext();
     const { current } = this;
     if (current === undefined) return;
     this.current = undefined;
     current.close();
-    this.counted(current);
+    this.count(current);
   }
 
   remove(): RefusedRemoval[] {
     this.removed = true;
     this.closeSegment();
     for (const segment of this.segments) this.place.usage.add(-segment.size);
-    // Now: a keeper that is killed before a thread has done it would leave a process that was removed.
+    // In this thread: otherwise a keeper that is killed now would leave files of a removed process.
     return removeSegments(this.segments.splice(0));
   }
 
   /**
-   * Drops one more segment behind the head; answers the bytes gained, 0 when there is none to drop. Without a head even
-   * the first segment is cut, to its beginning: that tells what was started.
+   * Drops one more segment after the head; returns the bytes freed, 0 if there is none to drop. With `headBytes` 0 even
+   * the first segment is truncated to its beginning, which says what was started.
    */
   shrink(headBytes = this.limits.journalHeadBytes): number {
     const dropped = this.dropOldest(headBytes);
     if (dropped) this.place.disk.removeInBackground(dropped.path);
-    return dropped?.size ?? (headBytes === 0 ? this.cutFirst() : 0);
+    return dropped?.size ?? (headBytes === 0 ? this.truncateFirst() : 0);
   }
 
-  private cutFirst(): number {
+  private truncateFirst(): number {
     const { usage, disk } = this.place;
     const [first] = this.segments;
-    const end = first?.marks.find(({ pos }) => pos >= SMALLEST_SEGMENT_BYTES);
+    const end = first?.index.find(({ pos }) => pos >= SMALLEST_SEGMENT_BYTES);
     if (!first || !end || first.reading > 0 || this.current?.busy === true) return 0;
     const before = usage.bytes;
-    if (this.current?.segment === first && !this.carryEnd(first, end)) return 0;
+    if (this.current?.segment === first && !this.moveEnd(first, end)) return 0;
     disk.truncatePath(first.path, end.pos);
     usage.add(end.pos - first.size);
-    first.cutAt(end);
+    first.truncatedAt(end);
     return before - usage.bytes;
   }
 
-  /** The newest records go on in a segment of their own. False when that is all there is behind `from`, or the disk refuses. */
-  private carryEnd(first: Segment, from: Mark): boolean {
+  /** Moves the newest records to a new segment. False if there is nothing else after `from`, or the disk refuses. */
+  private moveEnd(first: Segment, from: IndexPoint): boolean {
     const { disk } = this.place;
-    const start = first.marks.findLast(({ pos }) => first.size - pos >= SMALLEST_SEGMENT_BYTES);
+    const start = first.index.findLast(({ pos }) => first.size - pos >= SMALLEST_SEGMENT_BYTES);
     if (!start || start.pos < from.pos + SMALLEST_SEGMENT_BYTES) return false;
     const bytes = first.size - start.pos;
     const { endSeq, endOffset } = first;
     const part = { firstSeq: start.seq, firstOffset: start.offset, endSeq, endOffset, bytes };
     try {
-      const newest = readPart(disk, first.path, start.pos, bytes);
+      const newest = readFileSync(disk, first.path, start.pos, bytes);
+      if (newest.length < bytes) return false;
       this.openSegment(start.seq, start.offset);
       this.appendSync([{ ...part, pieces: () => [newest] }]);
       return true;
     } catch {
-      // Whatever is wrong with the disk is found, and told, by those who write next.
+      // The next write reports what is wrong with the disk.
       return false;
     }
   }
 
-  /** The oldest behind the head is none of ours any more; never the one being written. */
+  /** Removes the oldest segment after the head from the list; never the one being written. */
   private dropOldest(headBytes?: number): Segment | undefined {
     const index = this.headSegments(headBytes);
     if (this.segments.length - 1 <= index) return undefined;
@@ -275,48 +279,47 @@ export class JournalFile {
 
   private grew(file: SegmentFile, parts: readonly Part[]): void {
     for (const part of parts) if (part.bytes > 0) file.segment.grew(part.bytes, part);
-    this.counted(file);
-    if (file.segment.size > this.segmentBytes * AHEAD_FROM) this.ahead ??= this.nextFile();
+    this.count(file);
+    if (file.segment.size > this.segmentBytes * PREPARE_FROM) this.next ??= this.nextFile();
   }
 
-  /** What it occupies now, in place of what it did. */
-  private counted(file: SegmentFile): void {
+  /** Updates the usage with what the file occupies now. */
+  private count(file: SegmentFile): void {
     const { occupies } = file;
     this.place.usage.add(occupies - file.counted);
     file.counted = occupies;
   }
 
-  /** Nothing stands behind its records any more. */
-  private cut(file: SegmentFile): void {
+  private truncate(file: SegmentFile): void {
     try {
-      file.cut();
+      file.truncate();
     } finally {
-      this.counted(file);
+      this.count(file);
     }
   }
 
-  /** The oldest gives its file when it has to be dropped for the next one, unless somebody is reading it. */
+  /** Reuses the file of the oldest segment if that must be dropped anyway and has no reader. */
   private nextFile(): NextFile {
     const old = this.segments[this.headSegments()];
-    const room = this.limits.journalBytes - this.bytesOnDisk;
-    const dropped = this.beyond && room < this.segmentBytes && old?.reading === 0;
+    const free = this.limits.journalBytes - this.bytesOnDisk;
+    const dropped = this.atSizeLimit && free < this.segmentBytes && old?.reading === 0;
     const reused = dropped ? this.dropOldest() : undefined;
     return new NextFile(this.place.disk, this.nextSegment(0, 0), reused);
   }
 
-  private ready(incoming: number, stretch: Stretch): SegmentFile {
-    // While the next file is being made, this one takes a little more.
-    if (!this.current || (this.full(incoming) && !this.waits(incoming)))
-      this.openSegment(stretch.firstSeq, stretch.firstOffset);
+  private prepare(incoming: number, { firstSeq, firstOffset }: EventRange): SegmentFile {
+    // While a thread creates the next file, the current one may become larger.
+    if (!this.current || (this.full(incoming) && !this.mustWaitForNext(incoming)))
+      this.openSegment(firstSeq, firstOffset);
     const file = this.current;
     if (file === undefined) throw new Error('no segment is open');
-    this.makeRoom(Math.max(0, incoming - file.leftBytes));
+    this.keepLimit(Math.max(0, incoming - file.leftBytes));
     return file;
   }
 
-  /** Is nearly at its end, and the next file is not there yet. */
-  waits(incoming: number): boolean {
-    return this.ahead?.coming === true && this.full(incoming);
+  /** The current file is full, and a thread is still creating the next one. */
+  mustWaitForNext(incoming: number): boolean {
+    return this.next?.isPending === true && this.full(incoming);
   }
 
   private get largestSegment(): number {
@@ -332,19 +335,19 @@ export class JournalFile {
     );
   }
 
-  /** Drops the oldest segments behind the head until the incoming bytes fit; never the one being written. */
-  private makeRoom(incoming: number): void {
+  /** Drops the oldest segments after the head until the incoming bytes fit; never the one being written. */
+  private keepLimit(incoming: number): void {
     for (let over = this.bytesOnDisk + incoming - this.limits.journalBytes; over > 0;) {
-      this.beyond = true;
-      const gained = this.shrink();
-      if (gained === 0) return;
-      over -= gained;
+      this.atSizeLimit = true;
+      const freed = this.shrink();
+      if (freed === 0) return;
+      over -= freed;
     }
   }
 
   /**
-   * How many segments at the beginning are the head. One that follows a dropped one is not, however small it is. The first
-   * always is: a journal that does not tell what was started is taken for empty by the next keeper.
+   * Number of segments that form the head. A segment after a dropped one does not belong to it. The first always does:
+   * the next keeper takes a journal without its start for empty.
    */
   private headSegments(headBytes = this.limits.journalHeadBytes): number {
     let bytes = 0;
@@ -357,10 +360,10 @@ export class JournalFile {
     return this.segments.length;
   }
 
-  /** After a failed write: cut what it may have left, and write no more into this file. */
+  /** After a failed write: truncates what it may have left, and closes the file. */
   private undo(file: SegmentFile): void {
     const { segment } = file;
-    tryTo(() => this.cut(file));
+    tryTo(() => this.truncate(file));
     this.closeSegment();
     if (segment.endSeq >= segment.firstSeq) return;
     this.segments.splice(this.segments.indexOf(segment), 1);
@@ -369,7 +372,7 @@ export class JournalFile {
   }
 }
 
-/** Of the record that a segment begins with; 0 when it does not. */
+/** Size of the opening record; 0 if there is none. */
 function openingBytes(disk: Disk, fd: number): number {
   const start = Buffer.alloc(OPENING_BYTES);
   return openingAt(start.subarray(0, disk.readSync(fd, start, 0)), 0)?.end ?? 0;

@@ -1,6 +1,6 @@
-// The journal of one process while it can still grow: numbers the events, hands them to the write queue, and tells whoever
-// waits. What is visible is what has been written (or, while the disk refuses, what memory holds): nothing that anyone
-// has been shown is lost when this program is killed.
+// The journal of a process that can still grow: numbers the events, passes them to the write queue, and wakes waiters.
+// Only written events are visible (or, while the disk refuses, events in memory), so that killing this program loses
+// nothing that a reader has seen.
 
 import type { BufferPool } from '../../base/bytes/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -24,7 +24,7 @@ export interface JournalOptions {
   readonly limits: JournalLimits;
   readonly clock: Clock;
   readonly pool: BufferPool;
-  /** What precedes the first append, when going on after a crash. */
+  /** The state before the first append, when the journal continues after a crash. */
   readonly after?: {
     readonly segments: readonly Segment[];
     readonly seq: number;
@@ -33,13 +33,13 @@ export interface JournalOptions {
   };
 }
 
-/** What a finished journal says of its process. */
+/** The summary of a process in a finished journal. */
 export interface ClosedSummary {
   readonly facts?: object;
   readonly ending?: object;
 }
 
-/** Behind the last record of a finished journal, after its length, so that it is found without reading the rest. */
+/** Follows the last record of a finished journal and its length, so that a reader finds that record from the end. */
 export const FOOTER_MAGIC = Buffer.from('HFCLOSED');
 export const FOOTER_BYTES = 4 + FOOTER_MAGIC.length;
 
@@ -50,13 +50,13 @@ interface Viewer {
 }
 
 const NOTHING = Buffer.alloc(0);
-/** Less is gathered: to write is a system call. */
-const THROUGH_BYTES = 16 * 1024;
+/** Smaller output is collected in a batch, to save system calls. */
+const WRITE_THROUGH_BYTES = 16 * 1024;
 
 export class Journal {
   /** Number of the newest event, visible or not. */
   seq: number;
-  /** Output bytes so far, those lost to gaps included. */
+  /** Output bytes so far, including those lost to gaps. */
   offset: number;
   visibleSeq: number;
   visibleOffset: number;
@@ -68,7 +68,7 @@ export class Journal {
   private originUs: number;
   private readonly maxEventBytes: number;
   private readonly growthListeners = new Set<() => void>();
-  /** Who waits until an event can be read. */
+  /** Waiters for an event to become visible. */
   private readonly viewers = new Set<Viewer>();
   removed = false;
   private ended = false;
@@ -94,31 +94,28 @@ export class Journal {
     this.maxEventBytes = Math.min(MAX_OUTPUT_EVENT_BYTES, Math.floor(this.file.segmentBytes / 2));
   }
 
-  /**
-   * Creates the first file, before anything is started. When the disk has been refusing something it is also tried
-   * with a write: a start that could not be recorded is refused then.
-   */
+  /** Creates the first file. */
   open(): void {
     this.file.openSegment(this.seq + 1, this.offset);
   }
 
-  /** The same in the background. */
-  openSoon(): Promise<void> {
-    return this.file.openSegmentSoon(this.seq + 1, this.offset);
+  /** The same in the thread pool. */
+  openAsync(): Promise<void> {
+    return this.file.openSegmentAsync(this.seq + 1, this.offset);
   }
 
-  /** The same with the file of one that is over; false when that cannot be. */
+  /** The same with the file of a removed journal; false if that is not possible. */
   openWith(old: Segment): boolean {
     return this.file.reuse(old);
   }
 
-  /** It is taken into use: time counts from here, and a disk that refuses is noticed now. */
+  /** A process begins to use the journal: its time counts from here. If the disk has refused writes, tests it now. */
   begin(): void {
     this.originUs = this.clock.nowUs();
     if (this.usage.refusals.count > 0) this.file.probe();
   }
 
-  /** Called once per visible growth. The answer stops it. */
+  /** Called whenever more events are visible. Returns a function that unsubscribes. */
   onGrowth(listener: () => void): () => void {
     this.growthListeners.add(listener);
     return () => this.growthListeners.delete(listener);
@@ -128,7 +125,7 @@ export class Journal {
     return this.add(event.kind, encodeBody(event).payload, NOTHING);
   }
 
-  /** The last event: nothing can be appended after it. It carries all that a list needs to know of the process. */
+  /** Appends the last event. It carries everything that a list shows of the process. */
   appendClosed({ facts, ending }: ClosedSummary): number {
     const { offset: bytes, lostBytes } = this;
     const segments = this.file.ranges();
@@ -145,14 +142,14 @@ export class Journal {
     if (this.ended) throw new Error('output after the journal was closed');
     const number = streams.indexOf(stream) + 1;
     this.lastOutputUs = this.clock.nowUs();
-    if (bytes.length >= THROUGH_BYTES && this.writeThrough(number, bytes)) return;
+    if (bytes.length >= WRITE_THROUGH_BYTES && this.writeThrough(number, bytes)) return;
     for (let rest = bytes; rest.length > 0;) {
       let batch = this.writeQueue.last();
       let taken = batch?.extend(number, rest, this.maxEventBytes) ?? 0;
       let added = taken;
       if (taken === 0) {
         const stamp = this.stamp();
-        // A little room is wasted rather than an event begun that could take only a few bytes.
+        // Rather waste the end of a batch than begin an event of a few bytes.
         if (!batch?.fits(Math.min(rest.length, this.maxEventBytes, 4096))) {
           batch = this.writeQueue.open(stamp.seq, stamp.offset, HEADER_BYTES + 1);
         }
@@ -167,9 +164,9 @@ export class Journal {
     }
   }
 
-  /** Much at once is written from where it was read, without a copy. False when it has to wait. */
+  /** Writes large output straight from the read buffer, without a copy. False if it must be queued. */
   private writeThrough(stream: number, bytes: Buffer): boolean {
-    if (!this.writeQueue.opensFor(bytes.length)) return false;
+    if (!this.writeQueue.canWriteThrough(bytes.length)) return false;
     const { seq, offset: firstOffset, maxEventBytes } = this;
     const { atUs, wallMs } = this.stamp();
     const pieces: Buffer[] = [];
@@ -195,7 +192,7 @@ export class Journal {
     return true;
   }
 
-  /** True while more has arrived than may wait for the disk: hold the child back until `whenDrained`. */
+  /** The write queue is full: pause the child until `whenDrained`. */
   get full(): boolean {
     return this.writeQueue.full;
   }
@@ -204,7 +201,7 @@ export class Journal {
     this.writeQueue.whenDrained(callback);
   }
 
-  /** Why output is not stored at the moment, if so. */
+  /** The reason why output cannot be stored now. */
   get degraded(): string | undefined {
     return this.writeQueue.degraded;
   }
@@ -219,12 +216,11 @@ export class Journal {
     return this.writeQueue.lostBytes;
   }
 
-  /** Writes what waits: at once if it is small, else in the background. */
   flush(): void {
     this.writeQueue.flush();
   }
 
-  /** Resolves when everything appended so far can be read; rejects with `not_found` when the journal is removed. */
+  /** Resolves when everything appended so far is visible; rejects with `not_found` if the journal is removed. */
   visible(): Promise<void> {
     const target = this.seq;
     this.flush();
@@ -233,7 +229,7 @@ export class Journal {
     return new Promise((resolve, reject) => this.viewers.add({ target, resolve, reject }));
   }
 
-  /** Tries a refusing disk now, and not only in a while. */
+  /** Retries a refusing disk now instead of later. */
   retry(): Promise<void> {
     return this.writeQueue.retry();
   }
@@ -243,7 +239,7 @@ export class Journal {
     return this.writeQueue.storeExit();
   }
 
-  /** All that can be read, oldest first. */
+  /** Everything that can be read, oldest first. */
   sources(): Source[] {
     return [...this.file.segments, ...this.writeQueue.sources()];
   }
@@ -260,22 +256,22 @@ export class Journal {
     return this.file.sync();
   }
 
-  /** Everything is on disk and nothing more will come: the object can be let go. */
+  /** The journal has ended and is written: this object is no longer needed. */
   get settledOnDisk(): boolean {
     return this.ended && this.writeQueue.empty;
   }
 
-  /** Drops one more segment behind a head of so many bytes, which is the journal's own unless given; answers the bytes gained. */
+  /** Drops one more segment after the head (default: the journal's limit); returns the bytes freed. */
   shrink(headBytes?: number): number {
     return this.file.shrink(headBytes);
   }
 
-  /** Gives up the open file; a later append opens another. */
+  /** Closes the file; a later append opens another. */
   release(): void {
     this.file.closeSegment();
   }
 
-  /** The answer is which of its files the disk does not let go. */
+  /** Returns the files that could not be removed. */
   remove(): RefusedRemoval[] {
     this.removed = true;
     this.writeQueue.discard();
@@ -284,7 +280,6 @@ export class Journal {
     return this.file.remove();
   }
 
-  /** Of the next event. */
   private stamp(): EventStamp {
     const { seq, offset, clock, originUs } = this;
     return { seq: seq + 1, offset, atUs: clock.nowUs() - originUs, wallMs: clock.wallMs() };
@@ -296,7 +291,7 @@ export class Journal {
     footer: Buffer,
   ): number {
     if (this.ended) throw new Error(`a ${kind} event after the journal was closed`);
-    // Readers take no larger one: written, it would be damage to them.
+    // Readers treat a larger record as damage.
     if (payload.length > MAX_RECORD_BYTES) {
       const problem = `A "${kind}" event of ${payload.length} bytes is above the limit of ${MAX_RECORD_BYTES}.`;
       throw new HoldfastError('too_large', problem, { bytes: payload.length });

@@ -1,17 +1,17 @@
-// The file of the next segment, made ready in the background: to make a file can take longer than to fill one. It is a new
-// one, or that of a segment which is dropped for it: to overwrite what the page cache holds costs half of what new pages
-// do. Left by a killed keeper it does not begin as a segment of its number.
+// Prepares the file of the next segment in the thread pool, because creating a file can take longer than filling one. It is
+// a new file, or that of a segment that is dropped: overwriting pages in the page cache costs half as much as new pages. If
+// the keeper is killed, recovery recognises the file because it does not begin with an opening record of its number.
 
 import type { Disk } from '../../base/disk.ts';
 import type { Segment } from '../read/segment.ts';
 
 export class NextFile {
   readonly segment: Segment;
-  /** Resolves when it is there, or cannot be made. */
-  readonly made: Promise<void>;
-  /** Whoever needs it makes it then, and learns what is wrong. */
+  /** Resolves when the file exists or could not be created. */
+  readonly ready: Promise<void>;
+  /** The next segment then creates its file itself, and reports the error. */
   failed = false;
-  /** What it occupies. */
+  /** Bytes that it occupies. */
   bytes: number;
   private readonly disk: Disk;
   private fd: number | undefined;
@@ -21,7 +21,7 @@ export class NextFile {
     this.disk = disk;
     this.segment = segment;
     this.bytes = old?.size ?? 0;
-    this.made = (old ? this.rename(old) : disk.createAsync(segment.path)).then(
+    this.ready = (old ? this.rename(old) : disk.createAsync(segment.path)).then(
       (fd) => {
         this.fd = fd;
         if (this.dropped) this.drop();
@@ -32,18 +32,17 @@ export class NextFile {
     );
   }
 
-  get coming(): boolean {
+  get isPending(): boolean {
     return this.fd === undefined && !this.failed;
   }
 
-  /** The descriptor, which is the caller's from now on. */
+  /** Passes the descriptor to the caller. */
   take(): number | undefined {
     const { fd } = this;
     this.fd = undefined;
     return fd;
   }
 
-  /** It is not needed. */
   drop(): void {
     this.dropped = true;
     const fd = this.take();
@@ -62,7 +61,7 @@ export class NextFile {
         return fd;
       }
     } catch {
-      // A new one may still be had, or says what is wrong.
+      // Try a new file, which succeeds or fails with the reason.
       if (fd !== undefined) disk.close(fd);
     }
     this.bytes = 0;

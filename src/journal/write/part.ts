@@ -1,26 +1,26 @@
-// Records that are about to be written, and the stretch of events that they are.
+// Records to be written, and the range of events that they hold.
 
-export interface Stretch {
+export interface EventRange {
   readonly firstSeq: number;
   readonly firstOffset: number;
   readonly endSeq: number;
   readonly endOffset: number;
-  /** Nothing comes behind it: the file has to end with it. */
+  /** The file must end with it. */
   readonly final?: boolean;
 }
 
-/** Records that are written together with others, and where each part begins is to be found again. */
-export interface Part extends Stretch {
+/** Records with an index point at their beginning. */
+export interface Part extends EventRange {
   readonly bytes: number;
-  /** These bytes, in as many pieces as they stand in. */
+  /** The bytes, in one or more buffers. */
   pieces(): readonly Buffer[];
 }
 
 export function bytesOf(parts: readonly Part[]): number {
-  return parts.reduce((sum, part) => sum + part.bytes, 0);
+  return parts.reduce((total, part) => total + part.bytes, 0);
 }
 
 export function piecesOf(parts: readonly [Part, ...Part[]]): readonly Buffer[] {
-  // Mostly it is one.
+  // Usually there is one.
   return parts.length === 1 ? parts[0].pieces() : parts.flatMap((part) => part.pieces());
 }

@@ -44,7 +44,7 @@ async function expectTrue(journal: Parameters<typeof readAll>[0]): Promise<void>
     expect(event.data.equals(output(event.offset, event.data.length))).toBe(true);
   }
   expect(missed.every(({ reason }) => reason === 'limit')).toBe(true);
-  expect(bytes + missed.reduce((sum, gap) => sum + gap.bytes, 0)).toBe(journal.visibleOffset);
+  expect(bytes + missed.reduce((total, gap) => total + gap.bytes, 0)).toBe(journal.visibleOffset);
 }
 
 function copyOf(disk: MemoryDisk): MemoryDisk {

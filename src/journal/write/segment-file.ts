@@ -1,5 +1,5 @@
-// The file of the segment that is being written. It may have served before: what is left of its former records stands
-// behind the new ones, parted from them by an end mark, until it is overwritten or cut.
+// The file of the segment that is being written. A reused file still has old records after the new ones, separated by an
+// end mark, until they are overwritten or truncated.
 
 import type { Disk } from '../../base/disk.ts';
 import type { Segment } from '../read/segment.ts';
@@ -9,16 +9,16 @@ export const END_MARK = Buffer.alloc(8);
 
 export class SegmentFile {
   readonly segment: Segment;
-  /** What the usage of the disk was told of it. */
+  /** Its bytes as counted in the disk usage. */
   counted = 0;
   private readonly disk: Disk;
   private readonly fd: number;
-  /** The opening record, until something is written behind it. */
+  /** The opening record, until the first write. */
   private header: Buffer | undefined;
   private fileBytes: number;
   private closed = false;
-  /** Writes and syncs that a thread is at: until they are over the descriptor must not be given to another file. */
-  private readonly underWay = new Set<Promise<unknown>>();
+  /** Writes and syncs in the thread pool: until they end, the descriptor must not be reused. */
+  private readonly pending = new Set<Promise<unknown>>();
 
   constructor(disk: Disk, file: { segment: Segment; fd: number; bytes: number; header: Buffer }) {
     this.disk = disk;
@@ -28,21 +28,21 @@ export class SegmentFile {
     this.fileBytes = file.bytes;
   }
 
-  /** A thread writes or syncs it. */
+  /** A thread is writing or syncing it. */
   get busy(): boolean {
-    return this.underWay.size > 0;
+    return this.pending.size > 0;
   }
 
   get occupies(): number {
     return Math.max(this.fileBytes, this.segment.size);
   }
 
-  /** What stands behind its records. */
+  /** Bytes of old records after the new ones. */
   get leftBytes(): number {
     return this.occupies - this.segment.size;
   }
 
-  /** Records that are so many bytes together. */
+  /** `bytes`: the size of all records. */
   writeSync(records: readonly Buffer[], bytes: number): void {
     const wanted = this.headerBytes + bytes;
     const parts = this.framed(records, wanted);
@@ -55,19 +55,18 @@ export class SegmentFile {
   }
 
   write(records: readonly Buffer[], bytes: number): Promise<void> {
-    return this.during(this.writeOn(records, bytes));
+    return this.track(this.writeAsync(records, bytes));
   }
 
-  /** Makes what has been written survive a loss of power. */
   sync(): Promise<void> {
-    return this.during(this.disk.sync(this.fd));
+    return this.track(this.disk.sync(this.fd));
   }
 
-  private async writeOn(records: readonly Buffer[], bytes: number): Promise<void> {
+  private async writeAsync(records: readonly Buffer[], bytes: number): Promise<void> {
     const wanted = this.headerBytes + bytes;
     const parts = this.framed(records, wanted);
     let written = await this.disk.write(this.fd, parts, this.segment.size);
-    // A short write is no error to Node: what follows either fits after all or says why not.
+    // A short write is not an error; the next one succeeds or fails with the reason.
     while (written < wanted) {
       const rest = Buffer.concat(parts).subarray(written);
       written += some(await this.disk.write(this.fd, [rest], this.segment.size + written));
@@ -75,22 +74,22 @@ export class SegmentFile {
     this.wrote(wanted);
   }
 
-  /** Nothing stands behind its records afterwards, nor what a failed write may have left there. */
-  cut(): void {
+  /** Removes everything after its records. */
+  truncate(): void {
     this.fileBytes = this.segment.size;
     if (this.closed) return;
     this.disk.truncate(this.fd, this.segment.size);
   }
 
-  /** Only its records are left of it; where a write is still under way, what that leaves is cut when it is next opened. */
+  /** Truncates and closes. If a write is pending, recovery truncates what that leaves. */
   close(): void {
     const left = this.leftBytes > 0;
     this.fileBytes = this.segment.size;
-    if (this.underWay.size > 0) {
-      void Promise.allSettled(this.underWay).then(() => this.closeNow());
+    if (this.pending.size > 0) {
+      void Promise.allSettled(this.pending).then(() => this.closeNow());
       return;
     }
-    if (left) tryTo(() => this.cut());
+    if (left) tryTo(() => this.truncate());
     this.closeNow();
   }
 
@@ -99,9 +98,9 @@ export class SegmentFile {
     tryTo(() => this.disk.close(this.fd));
   }
 
-  private during<T>(work: Promise<T>): Promise<T> {
-    const done = work.finally(() => this.underWay.delete(done));
-    this.underWay.add(done);
+  private track<T>(work: Promise<T>): Promise<T> {
+    const done = work.finally(() => this.pending.delete(done));
+    this.pending.add(done);
     return done;
   }
 
@@ -117,7 +116,7 @@ export class SegmentFile {
 
   private wrote(bytes: number): void {
     this.fileBytes = Math.max(this.fileBytes, this.segment.size + bytes);
-    // One that another journal began keeps that beginning.
+    // A reused file keeps the opening record of the other journal.
     this.segment.openingBytes ||= this.headerBytes;
     this.segment.size += this.headerBytes;
     this.header = undefined;
@@ -129,7 +128,7 @@ function some(written: number): number {
   return written;
 }
 
-/** For clean-up on a disk that is already failing: what fails here is found and cut when the journal is next opened. */
+/** For clean-up on a disk that already fails; recovery truncates what is left. */
 export function tryTo(action: () => void): void {
   try {
     action();

@@ -56,7 +56,7 @@ function turns(): Promise<void> {
 }
 
 describe('what an ended process has printed', () => {
-  it('[J24] is put away file by file, each when the one before is on the disk, without its last', async () => {
+  it('[J24] is synced and evicted file by file, except the last file', async () => {
     const { disk, syncer, reports } = opened();
     syncer.syncAndEvict(ended(disk, 'a', 3));
     syncer.syncAndEvict(ended(disk, 'small', 1));
@@ -75,7 +75,7 @@ describe('what an ended process has printed', () => {
     await syncer.close();
   });
 
-  it('[J24] stays in memory when the disk did not take it, which is said; one that is gone is passed over', async () => {
+  it('[J24] is not evicted after a failed sync, which is reported; a removed file is skipped', async () => {
     const { disk, syncer, reports } = opened();
     disk.failing = 'a.0001.hfj';
     const [a, b] = [ended(disk, 'a', 2), ended(disk, 'b', 3)];
@@ -89,7 +89,7 @@ describe('what an ended process has printed', () => {
     await syncer.close();
   });
 
-  it('[J24] is left as it is when the host closes, which waits for the file that is under way', async () => {
+  it('[J24] is left as it is when the host closes, which waits for the file in progress', async () => {
     const { disk, syncer } = opened();
     let go = (): void => undefined;
     disk.hold = new Promise((resolve) => {

@@ -1,6 +1,5 @@
-// Brings journals to the disk itself, so that a loss of power costs little: those of live processes about once a second,
-// one after the other; those of ended processes when they are large, and then memory lets go of them. A small journal that
-// ends within its second is left to the kernel.
+// Syncs journals, so that a loss of power costs little: those of live processes about once a second, one after the other;
+// large ones of ended processes once, and then evicts them from the page cache. The kernel writes out small journals.
 
 import type { Clock } from '../../base/clock.ts';
 import { errnoOf, type Disk } from '../../base/disk.ts';
@@ -19,15 +18,15 @@ export class Syncer {
   private readonly options: SyncerOptions;
   private dirty = new Set<Journal>();
   private cancel: (() => void) | undefined;
-  /** Files of ended processes, the oldest first. */
+  /** Files of ended processes, oldest first. */
   private readonly ended: string[] = [];
-  private puttingAway: Promise<void> | undefined;
+  private evicting: Promise<void> | undefined;
 
   constructor(options: SyncerOptions) {
     this.options = options;
   }
 
-  mark(journal: Journal): void {
+  markDirty(journal: Journal): void {
     this.dirty.add(journal);
     this.cancel ??= this.options.clock.after(EVERY_MS, () => void this.syncAll());
   }
@@ -37,12 +36,12 @@ export class Syncer {
   }
 
   /**
-   * Output that nobody adds to is seldom read again. In memory it would stand where the next flood could: new memory costs
-   * twice what used memory does, and in a small virtual machine, which gives back what is free, twelve times.
+   * Output of an ended process is seldom read again. Evicted, its pages serve the next output: new memory costs twice as
+   * much as used memory, and twelve times as much in a small virtual machine with a balloon.
    */
   syncAndEvict(journal: EndedJournal): void {
     this.ended.push(...journal.filesBeforeLast);
-    if (this.ended.length > 0) this.puttingAway ??= this.putAllAway();
+    if (this.ended.length > 0) this.evicting ??= this.evictAll();
   }
 
   /** Resolves when no file is open. */
@@ -50,7 +49,7 @@ export class Syncer {
     this.cancel?.();
     this.dirty.clear();
     this.ended.length = 0;
-    await this.puttingAway;
+    await this.evicting;
   }
 
   private async syncAll(): Promise<void> {
@@ -65,22 +64,22 @@ export class Syncer {
     }
     this.cancel = undefined;
     const [more] = this.dirty;
-    if (more) this.mark(more);
+    if (more) this.markDirty(more);
   }
 
-  private async putAllAway(): Promise<void> {
+  private async evictAll(): Promise<void> {
     for (let path = this.ended.shift(); path !== undefined; path = this.ended.shift()) {
       try {
-        await this.putFileAway(path);
+        await this.evictFile(path);
       } catch (error) {
-        // Forgotten meanwhile.
+        // ENOENT: its process was deleted meanwhile.
         if (errnoOf(error) !== 'ENOENT') this.failed(error);
       }
     }
-    this.puttingAway = undefined;
+    this.evicting = undefined;
   }
 
-  private async putFileAway(path: string): Promise<void> {
+  private async evictFile(path: string): Promise<void> {
     const { disk } = this.options;
     const fd = disk.openRead(path);
     try {

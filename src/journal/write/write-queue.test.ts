@@ -18,7 +18,7 @@ async function settle(journal: Journal): Promise<void> {
 
 describe('a disk that refuses', () => {
   for (const errno of ['ENOSPC', 'EROFS', 'EIO', 'EFBIG', 'EDQUOT']) {
-    it(`[J13] ${errno}: output goes on in memory, is readable, and reaches the disk when that is back`, async () => {
+    it(`[J13] ${errno}: output continues in memory, is readable, and is stored when the disk works again`, async () => {
       const disk = new MemoryDisk();
       const clock = new FakeClock();
       const { journal } = makeJournal({ disk, clock });
@@ -49,13 +49,13 @@ describe('a disk that refuses', () => {
     journal.append({ kind: 'started', body: { pid: 1 } });
     await settle(journal);
     for (const size of [10, 100_000]) {
-      disk.room = Math.floor(size / 2);
+      disk.freeBytes = Math.floor(size / 2);
       journal.output('merged', Buffer.alloc(size, 'x'));
       await settle(journal);
       expect(journal.degraded).toBe('ENOSPC');
       const onDisk = await readAll(reopen(disk).journal);
       expect(onDisk.events.at(-1)?.seq).toBeLessThan(journal.seq);
-      disk.room = Infinity;
+      disk.freeBytes = Infinity;
       clock.advance(1000);
       await settle(journal);
       await turn();
@@ -124,18 +124,18 @@ describe('a disk that refuses', () => {
         await settle(journal);
       }
       disk.failure = undefined;
-      disk.room = 20_000 * round;
+      disk.freeBytes = 20_000 * round;
       clock.advance(1000);
       await settle(journal);
       await turn();
     }
-    disk.room = Infinity;
+    disk.freeBytes = Infinity;
     clock.advance(1000);
     await settle(journal);
     await turn();
     const { events, missed } = await readAll(reopen(disk).journal);
     const gaps = events.reduce(
-      (sum, event) => sum + (event.kind === 'gap' ? event.body.bytes : 0),
+      (total, event) => total + (event.kind === 'gap' ? event.body.bytes : 0),
       0,
     );
     expect(missed).toEqual([]);
@@ -144,7 +144,7 @@ describe('a disk that refuses', () => {
     expect(events.at(-1)?.seq).toBe(journal.seq);
   });
 
-  it('[J17] says when more waits for the disk than may, and when that is over', async () => {
+  it('[J17] it reports when its queue is full, and when that has drained', async () => {
     const disk = new MemoryDisk();
     const { journal, usage } = makeJournal({ disk, limits: { memoryBytes: 256 * KiB } });
     usage.slow = true;
@@ -157,7 +157,7 @@ describe('a disk that refuses', () => {
   });
 });
 
-it('[J22] a disk that had to be waited for is written to by a thread until it is quick again', async () => {
+it('[J22] a slow disk is written by a thread until it is fast again', async () => {
   const clock = new FakeClock();
   const ways: string[] = [];
   let takesMs = 0;
@@ -183,7 +183,7 @@ it('[J22] a disk that had to be waited for is written to by a thread until it is
   expect(outputOf((await readAll(journal)).events).length).toBe(1_200_000);
 });
 
-it('[H50] whoever waits until a removed journal can be read is told that it is gone', async () => {
+it('[H50] a wait for a removed journal rejects with not_found', async () => {
   class StuckDisk extends MemoryDisk {
     override write(): Promise<number> {
       return new Promise(() => undefined);

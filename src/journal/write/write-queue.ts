@@ -1,6 +1,6 @@
-// The write queue of a journal: batches on their way to the disk, in order. They are written in the same turn, or by a
-// background thread while the disk is slow. While it refuses they are held, and readable, in memory up to a bound; the
-// oldest beyond it are dropped and become one gap with exact counts, written first when the disk is back.
+// The write queue of a journal. Batches are written in order: in the same turn, or in the thread pool while the disk is
+// slow. While the disk refuses, they stay in memory and readable, up to a limit. Beyond it the oldest are dropped and
+// become one gap with exact counts, which is written first when the disk works again.
 
 import type { BufferPool } from '../../base/bytes/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -13,27 +13,27 @@ import type { JournalFile } from './journal-file.ts';
 import type { Part } from './part.ts';
 import type { Source } from '../read/segment.ts';
 
-interface OutboxOptions {
+interface WriteQueueOptions {
   readonly file: JournalFile;
   readonly pool: BufferPool;
   readonly clock: Clock;
   readonly memoryBytes: number;
   readonly usage: DiskUsage;
-  /** Everything up to this event can now be read. */
+  /** Called when everything up to this event can be read. */
   readonly visible: (seq: number, offset: number) => void;
 }
 
-/** How often a refusing disk is tried again. */
+/** How often a refusing disk is retried. */
 const RETRY_MS = 250;
 
 export class WriteQueue {
-  /** Why batches cannot be stored at the moment. */
+  /** The reason why batches cannot be stored now. */
   degraded: string | undefined;
-  /** Output bytes that were dropped, and so will never be stored. */
+  /** Output bytes that were dropped and will never be stored. */
   lostBytes = 0;
-  /** Told why the disk begins to refuse, and, with undefined, that it takes everything again. */
+  /** Called with the reason when the disk begins to refuse, and with undefined when it works again. */
   onStorage: ((problem: string | undefined) => void) | undefined;
-  private readonly options: OutboxOptions;
+  private readonly options: WriteQueueOptions;
   private queue: Batch[] = [];
   private inFlight: Batch[] = [];
   private bytes = 0;
@@ -44,7 +44,7 @@ export class WriteQueue {
   private discarded = false;
   private drained: (() => void)[] = [];
 
-  constructor(options: OutboxOptions) {
+  constructor(options: WriteQueueOptions) {
     this.options = options;
   }
 
@@ -52,7 +52,7 @@ export class WriteQueue {
     return this.queue.length + this.inFlight.length === 0;
   }
 
-  /** More waits for the disk than may: whoever fills should stop until `whenDrained`. */
+  /** The queue is over its limit: the producer should pause until `whenDrained`. */
   get full(): boolean {
     return this.degraded === undefined && this.bytes >= this.options.memoryBytes;
   }
@@ -75,7 +75,7 @@ export class WriteQueue {
     return batch;
   }
 
-  /** To be called after every addition, with its size. */
+  /** Call it after every addition, with its size. */
   added(bytes: number): void {
     this.bytes += bytes;
     if (this.scheduled) return;
@@ -91,36 +91,37 @@ export class WriteQueue {
       this.holdInMemory();
       return;
     }
-    // A thread would have to be woken, and on a busy machine waits for its turn ten times as long as the write takes.
-    if (this.options.usage.slow || this.options.file.waits(this.bytes)) this.pumping = this.pump();
+    // In this thread: on a busy machine a pool thread waits for its turn ten times as long as the write takes.
+    const { file, usage } = this.options;
+    if (usage.slow || file.mustWaitForNext(this.bytes)) this.pumping = this.pump();
     else this.writeNow();
   }
 
-  /** Whether so much could be written now, before anything else: nothing waits, and the disk is well. */
-  opensFor(bytes: number): boolean {
+  /** Whether this much can be written now: the queue is empty and the disk is neither refusing nor slow. */
+  canWriteThrough(bytes: number): boolean {
     const { file, usage } = this.options;
     this.flush();
-    return this.empty && this.degraded === undefined && !usage.slow && !file.waits(bytes);
+    return this.empty && this.degraded === undefined && !usage.slow && !file.mustWaitForNext(bytes);
   }
 
-  /** Writes records from where they stand. False when the disk does not take them: they have to be added, and wait. */
+  /** Writes records without a copy. False if the disk refuses: the caller then queues them. */
   writeThrough(records: Part): boolean {
     try {
       this.timed([records]);
       return true;
     } catch {
-      // Whoever adds them learns the same, and keeps them.
+      // The next flush of the queue meets and handles the same error.
       return false;
     }
   }
 
-  /** What is held in memory and readable: nothing unless the disk refuses. */
+  /** Batches that are readable from memory: none unless the disk refuses. */
   sources(): Source[] {
     if (this.degraded === undefined) return [];
     return [...this.inFlight, ...this.queue].map(memorySource);
   }
 
-  /** The journal is being removed: nothing is written any more, not even what is still added. */
+  /** The journal is being removed: drops everything, also what is added later. */
   discard(): void {
     this.discarded = true;
     this.recovered();
@@ -167,7 +168,7 @@ export class WriteQueue {
     }
   }
 
-  /** As many batches as go well into one segment, and leave room to fill others while they are written. */
+  /** Batches for one write: at most half a segment and half of the memory limit, so that others can fill meanwhile. */
   private groupLength(): number {
     const { file, memoryBytes } = this.options;
     const most = Math.min(file.segmentBytes, memoryBytes) / 2;
@@ -182,7 +183,7 @@ export class WriteQueue {
   private written(batches: readonly Batch[]): void {
     for (const batch of batches) {
       this.bytes -= batch.bytes;
-      // While degraded a reader may still look into the batch.
+      // While degraded a reader may still use the batch.
       if (this.degraded === undefined) this.options.pool.give(batch.buffer);
     }
     const last = batches.at(-1);
@@ -215,9 +216,9 @@ export class WriteQueue {
     this.cancelRetry = this.options.clock.after(RETRY_MS, () => void this.retry());
   }
 
-  /** Resolves when a refusing disk has taken everything, or has refused again. */
+  /** Resolves when the disk has taken everything, or has refused again. */
   async retry(): Promise<void> {
-    // A try that is under way holds the first batches.
+    // A pending write holds the first batches.
     await this.pumping;
     if (this.degraded === undefined) return;
     this.cancelRetry?.();
@@ -231,8 +232,8 @@ export class WriteQueue {
   }
 
   /**
-   * For a host that closes while the disk refuses: of what waits only the exit is stored, behind a gap that counts the
-   * rest. What comes behind the exit is added by the next host. True when nothing is owed any more.
+   * For a host that closes while the disk refuses: stores only the exit, after a gap that counts the rest. The next host
+   * adds what follows the exit. True if nothing is left to store.
    */
   async storeExit(): Promise<boolean> {
     await this.pumping;
@@ -250,7 +251,7 @@ export class WriteQueue {
   }
 
   private holdInMemory(): void {
-    // Sealed before it is shown: an event must not grow once it has been read.
+    // Seal it first: a visible event must not grow.
     this.queue.at(-1)?.seal();
     while (this.bytes > this.options.memoryBytes && this.queue.length > 1) {
       const batch = this.queue.shift();
@@ -302,7 +303,7 @@ export class WriteQueue {
   }
 }
 
-/** The first record of this kind, alone. */
+/** A batch with only the first record of this kind. */
 function findRecord(batches: readonly Batch[], kind: number): Batch | undefined {
   for (const batch of batches) {
     const bytes = batch.view();
@@ -330,7 +331,7 @@ function memorySource(batch: Batch): Source {
     endSeq: batch.endSeq,
     endOffset: batch.endOffset,
     size: bytes.length,
-    marks: [],
+    index: [],
     place: 'memory',
     read: (position, maxBytes) => Promise.resolve(bytes.subarray(position, position + maxBytes)),
   };
