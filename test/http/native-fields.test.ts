@@ -85,7 +85,8 @@ function startFields(start: (spec: object) => Promise<ProcessInfo>, pty: boolean
       });
     },
     keepMs: async () => {
-      const { id } = await start({ argv: ['true'], keepMs: 1 });
+      const { id } = await start({ argv: ['sleep', '1000'], keepMs: 1 });
+      await post(`/v1/processes/${id}/signal`, { signal: 'kill' });
       for (let status = 200; status === 200;)
         ({ status } = await client.get(`/v1/processes/${id}`));
     },

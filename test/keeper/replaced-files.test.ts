@@ -43,10 +43,12 @@ it('[K50] a server whose files are gone serves codex and MCP clients as before',
   const { script, takeAway } = copyProgram();
   const place = new Place();
   onCleanup(() => place.close());
-  const server = new Running(['serve', '--json', '--port', '0'], { script, env: place.env });
+  const tokenFile = join(place.folder, 'token-of-the-test');
+  const args = ['serve', '--json', '--port', '0', '--token-file', tokenFile];
+  const server = new Running(args, { script, env: place.env });
   await server.until('stdout', '\n');
-  const { url, tokenFile } = JSON.parse(server.text('stdout')) as Record<string, string>;
-  const token = readFileSync(tokenFile ?? '', 'utf8').trim();
+  const { url } = JSON.parse(server.text('stdout')) as Record<string, string>;
+  const token = readFileSync(tokenFile, 'utf8').trim();
   const codexUrl = `${(url ?? '').replace('http', 'ws')}/codex?token=${token}`;
   const initialize = async (): Promise<number> => {
     const params = {
