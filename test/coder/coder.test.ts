@@ -605,10 +605,10 @@ describe('chats', () => {
     const second = await chat.start({ command: 'true', workdir: '/' });
     await chat.wait(first);
     await chat.wait(second);
-    const told = new Map<string, unknown>();
-    while (told.size < 2) {
+    const reported = new Map<string, unknown>();
+    while (reported.size < 2) {
       const { completions } = await server.host.completions('*', { waitMs: 60_000 });
-      for (const { id, labels, outcome } of completions) told.set(id, { labels, outcome });
+      for (const { id, labels, outcome } of completions) reported.set(id, { labels, outcome });
     }
     expect(reported.get(first)).toEqual({
       labels: { background: 'false', chat: a, ancestors: parent },

@@ -12,9 +12,9 @@ export interface Follower {
   readonly owner: Owner;
 }
 
-/** Changes of states are told at once, growth of output when this is over. */
+/** Changes of states are sent at once, growth of output after this time. */
 const GROWTH_MS = 1000;
-/** Between two messages: what changes meanwhile is told together. */
+/** The pause between two messages; changes meanwhile are sent together. */
 const BETWEEN_MS = 200;
 const COMPLETIONS_WAIT_MS = 25_000;
 const COMPLETIONS_AT_ONCE = 1000;

@@ -1,5 +1,5 @@
 // Following a terminal: first its screen as it is, then every event. A page that falls far behind a flood is shown the screen
-// anew and told how much it did not draw; the log still has it.
+// anew, with the number of bytes it did not draw; the log still has them.
 
 import { followEvents, type Position } from '../../base/follow-events.ts';
 import type { Page } from '../../protocol/host-api.ts';

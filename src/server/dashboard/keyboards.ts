@@ -17,7 +17,7 @@ const HOLD_MS = 10_000;
 
 export class Keyboards {
   private readonly host: HostApi;
-  /** Told to whoever is refused meanwhile. */
+  /** The name that a refused client sees. */
   private readonly holder: string;
   private readonly held = new Map<string, Target>();
 

@@ -39,7 +39,7 @@ const SIGN_IN = 4401;
 export function watchRow(options: WatchOptions): SocketRow {
   return {
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    open: (socket, request) => new WatchConnection(socket, request, options).open(),
+    load: async () => (socket, request) => new WatchConnection(socket, request, options).open(),
   };
 }
 

@@ -204,7 +204,7 @@ async function answer(
       const { query } = context;
       const markProven = (): void => unproven.markProven(request.socket);
       const upgrading = { caller, request, response, params, query, head, markProven };
-      await becomeSocket(socket, upgrading);
+      becomeSocket(upgrading);
       return;
     }
     // Nobody else reads this connection, and only a read notices that the client disconnected.
