@@ -5,6 +5,7 @@ import './style/base.css';
 import './style/shell.css';
 import './style/list.css';
 import './style/process.css';
+import './style/terminal.css';
 import { App } from './app.tsx';
 import { beginSession } from './core/sign-in.ts';
 

@@ -1,6 +1,7 @@
 // The ground of the dashboard without a browser: its files and their policy, sign-in by a one-time code, sessions.
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FakeClock } from '../support/fake-clock.ts';
 import { PageSessions } from '../../src/server/dashboard/page-sessions.ts';
@@ -89,6 +90,12 @@ describe('the files of the dashboard', () => {
     expect(first).toHaveLength(1);
     expect(size(first)).toBeLessThan(40_000);
     expect(size(scripts) - size(first)).toBeLessThan(140_000);
+    // Nothing of Node has come along: in a browser it is missing.
+    for (const [name, { gzip }] of scripts)
+      expect([name, /\bnode:|browser-external/.exec(gunzipSync(gzip).toString())]).toEqual([
+        name,
+        null,
+      ]);
   });
 });
 

@@ -24,7 +24,7 @@ prefersDark.addEventListener('change', ({ matches }) => {
   systemIsDark.value = matches;
 });
 
-function isDark(): boolean {
+export function isDark(): boolean {
   return theme.value === 'system' ? systemIsDark.value : theme.value === 'dark';
 }
 

@@ -14,8 +14,8 @@ export interface Subscription {
   /** What to say when the connection is made: where to continue. */
   readonly begin: () => Record<string, unknown>;
   readonly onMessage?: (message: Message) => void;
-  /** Output, with its position. The page has taken it when this returns. */
-  readonly onBytes?: (position: number, bytes: Uint8Array) => void;
+  /** Output, with its position. The page has taken it when this is over. */
+  readonly onBytes?: (position: number, bytes: Uint8Array) => void | Promise<void>;
 }
 
 export type Connection =
@@ -32,9 +32,14 @@ const SIGN_IN = 4401;
 const HEAD_BYTES = 10;
 
 const subscriptions = new Map<number, Subscription>();
+const asked = new Map<
+  number,
+  { resolve: (answer: Message) => void; reject: (error: Problem) => void }
+>();
 let socket: WebSocket | undefined;
 let pauseMs = FIRST_PAUSE_MS;
 let lastChannel = 0;
+let lastAsk = 0;
 
 effect(() => {
   if (signIn.value === 'in') connect();
@@ -50,6 +55,19 @@ export function subscribe(subscription: Subscription): () => void {
     subscriptions.delete(channel);
     say({ type: 'drop', channel });
   };
+}
+
+/** Asks for something to be done to a terminal. */
+export function tell(message: Record<string, unknown>): Promise<Message> {
+  return new Promise((resolve, reject) => {
+    if (connection.peek().state !== 'live') {
+      reject(new Problem('unreachable', 'The server cannot be reached.'));
+      return;
+    }
+    lastAsk += 1;
+    asked.set(lastAsk, { resolve, reject });
+    say({ ...message, ask: lastAsk });
+  });
 }
 
 function say(message: Record<string, unknown>): void {
@@ -81,6 +99,9 @@ function connect(): void {
 
 function lose(): void {
   if (connection.peek().state === 'live') connection.value = { state: 'lost', sinceMs: Date.now() };
+  for (const { reject } of asked.values())
+    reject(new Problem('unreachable', 'The connection was lost before the answer came.'));
+  asked.clear();
 }
 
 function receive(message: Message): void {
@@ -91,7 +112,12 @@ function receive(message: Message): void {
     for (const [channel, { begin }] of subscriptions) say({ ...begin(), channel });
     return;
   }
-  subscriptions.get(Number(message['channel']))?.onMessage?.(message);
+  const number = Number(message['ask'] ?? 0);
+  const waiting = asked.get(number);
+  asked.delete(number);
+  if (message.type === 'problem' && waiting) waiting.reject(problemOf(message));
+  else if (waiting) waiting.resolve(message);
+  else subscriptions.get(Number(message['channel']))?.onMessage?.(message);
 }
 
 export function problemOf(message: Message): Problem {
@@ -112,6 +138,6 @@ function receiveBytes(data: ArrayBuffer): void {
   const channel = (view.getUint8(1) << 16) | view.getUint16(2);
   const position = view.getUint16(4) * 2 ** 32 + view.getUint32(6);
   const bytes = new Uint8Array(data, HEAD_BYTES);
-  subscriptions.get(channel)?.onBytes?.(position, bytes);
-  say({ type: 'credit', channel, bytes: bytes.length });
+  const taken = subscriptions.get(channel)?.onBytes?.(position, bytes);
+  void Promise.resolve(taken).then(() => say({ type: 'credit', channel, bytes: bytes.length }));
 }

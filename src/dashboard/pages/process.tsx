@@ -10,6 +10,7 @@ import { listLoaded, processOf } from '../core/processes.ts';
 import { go, linkTo, place } from '../core/route.ts';
 import { stateWords } from '../model/state-words.ts';
 import { bytesText, countText, dateText, durationText, visibleText } from '../model/words.ts';
+import { LazyScreen } from '../parts/lazy-screen.tsx';
 import { LogView } from '../parts/log-view.tsx';
 import { askToStop } from '../parts/stop.tsx';
 
@@ -29,16 +30,23 @@ export function ProcessPage() {
         )}
       </main>
     );
-  const tab = shown ?? 'log';
+  const tab = shown ?? (process.streams === 'pty' ? 'screen' : 'log');
   return (
     <main class="process">
       <Head process={process} tab={tab} />
-      {tab === 'facts' ? <Facts process={process} /> : <LogView process={process} />}
+      <Shown tab={tab} process={process} />
     </main>
   );
 }
 
+function Shown({ tab, process }: { readonly tab: string; readonly process: ProcessInfo }) {
+  if (tab === 'facts') return <Facts process={process} />;
+  if (tab === 'screen' && process.streams === 'pty') return <LazyScreen process={process} />;
+  return <LogView process={process} />;
+}
+
 const TABS: readonly [string, string, string][] = [
+  ['screen', 'Screen', 's'],
   ['log', 'Log', 'l'],
   ['facts', 'Facts', 'f'],
 ];
@@ -47,8 +55,9 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
   const { glyph, word, tone } = stateWords(process);
   const { owner, id, name, command, outcome } = process;
   const tabLink = (to: string): string => linkTo(['p', owner, id, to]);
+  const tabs = TABS.filter(([to]) => to !== 'screen' || process.streams === 'pty');
   useKeys([
-    ...TABS.map(([to, , key]) => ({ keys: key, run: () => go(tabLink(to)) })),
+    ...tabs.map(([to, , key]) => ({ keys: key, run: () => go(tabLink(to)) })),
     ...(outcome ? [] : [{ keys: 'x', label: 'stop', run: () => askToStop(process) }]),
   ]);
   const ms = outcome ? process.durationMs : nowMs.value - process.startedAtMs;
@@ -74,7 +83,7 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
         )}
       </div>
       <div class="bar tabs">
-        {TABS.map(([to, title]) => (
+        {tabs.map(([to, title]) => (
           <a key={to} href={tabLink(to)} {...(tab === to && { 'aria-current': 'page' as const })}>
             {title}
           </a>

@@ -126,10 +126,14 @@ function ProcessRow({ row, index, y, isChosen, choose }: RowProps) {
         {bytesText(row.bytes.total)}
       </span>
       <span role="gridcell" class="last muted">
-        {lastOutputAtMs === undefined ? '–' : `${durationText(now - lastOutputAtMs)} ago`}
+        {lastOutputAtMs === undefined ? '–' : agoText(now - lastOutputAtMs)}
       </span>
     </div>
   );
+}
+
+function agoText(ms: number): string {
+  return ms < 2000 ? 'now' : `${durationText(ms)} ago`;
 }
 
 export function processLink({ owner, id }: Pick<ProcessInfo, 'owner' | 'id'>): string {

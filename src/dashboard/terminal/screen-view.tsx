@@ -1,0 +1,101 @@
+// The screen of a terminal: watched by default, taken over when somebody asks for the keyboard.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import type { ProcessInfo } from '../../protocol/process.ts';
+import { useKeys } from '../core/keyboard.ts';
+import { isDark } from '../core/settings.ts';
+import { bytesText, visibleText } from '../model/words.ts';
+import { Dialog } from '../parts/dialog.tsx';
+import { Screen } from './screen.ts';
+
+export function ScreenView({ process }: { readonly process: ProcessInfo }) {
+  const { owner, id, outcome } = process;
+  const place = useRef<HTMLDivElement>(null);
+  const asText = useSignal<string | undefined>(undefined);
+  const screen = useMemo(() => new Screen(owner, id, isDark()), [owner, id]);
+  const dark = isDark();
+  useEffect(() => (place.current ? screen.open(place.current) : undefined), [screen]);
+  useEffect(() => screen.setTheme(dark), [screen, dark]);
+  const held = screen.isHeld.value;
+  useKeys([
+    ...(outcome ? [] : [{ keys: 't', label: 'take the keyboard', run: () => void screen.hold() }]),
+    { keys: 'r', label: 'read as text', run: () => (asText.value = screen.text()) },
+  ]);
+  return (
+    <div class={held ? 'screen held' : 'screen'}>
+      <div class="bar">
+        {held ? (
+          <>
+            <b class="accent">You type.</b>
+            <span class="muted">Agents wait until you give the keyboard back.</span>
+            <button type="button" onClick={() => void screen.release()}>
+              Give back <kbd>Ctrl+]</kbd>
+            </button>
+          </>
+        ) : (
+          <>
+            <span class="muted">
+              {outcome ? 'Its last screen.' : 'Watching: nothing you do here reaches it.'}
+            </span>
+            {!outcome && (
+              <button type="button" onClick={() => void screen.hold()}>
+                Take the keyboard <kbd>t</kbd>
+              </button>
+            )}
+          </>
+        )}
+        <span class="stretch" />
+        {screen.skippedBytes.value > 0 && (
+          <span class="warn">{bytesText(screen.skippedBytes.value)} not drawn; see the log</span>
+        )}
+        {screen.problem.value && (
+          <span class="bad" role="alert">
+            {screen.problem.value.message}
+          </span>
+        )}
+        <button type="button" class="quiet" onClick={() => (asText.value = screen.text())}>
+          Read as text
+        </button>
+        <span class="muted">
+          {screen.size.value.cols} × {screen.size.value.rows}
+        </span>
+      </div>
+      <div class="screen-place">
+        <div ref={place} class="screen-terminal" />
+      </div>
+      {screen.heldBy.value !== undefined && <Held screen={screen} />}
+      {asText.value !== undefined && (
+        <Dialog title="The screen as text" close={() => (asText.value = undefined)}>
+          <pre class="screen-text" tabIndex={0}>
+            {asText.value.split('\n').map(visibleText).join('\n')}
+          </pre>
+          <p class="actions">
+            <button type="button" autoFocus onClick={() => (asText.value = undefined)}>
+              Close
+            </button>
+          </p>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function Held({ screen }: { readonly screen: Screen }) {
+  const close = (): void => {
+    screen.heldBy.value = undefined;
+  };
+  return (
+    <Dialog title="Somebody else has the keyboard" close={close}>
+      <p>{visibleText(screen.heldBy.value ?? '')}</p>
+      <p class="actions">
+        <button type="button" autoFocus onClick={close}>
+          Leave it
+        </button>
+        <button type="button" class="danger" onClick={() => void screen.hold(true)}>
+          Take it from them
+        </button>
+      </p>
+    </Dialog>
+  );
+}

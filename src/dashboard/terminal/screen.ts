@@ -1,0 +1,184 @@
+// A terminal on the page: what it shows follows the process event by event; what is typed goes there while this page holds
+// the keyboard. Watching changes nothing of it: not its size, not its input.
+
+import { signal } from '@preact/signals';
+import type { Terminal } from '@xterm/xterm';
+import { Problem } from '../core/http.ts';
+import { connection, problemOf, subscribe, tell, type Message } from '../core/watch.ts';
+import { openTerminal, themeOf, type TerminalSize } from './guarded-terminal.ts';
+
+const RENEW_MS = 3000;
+/** Of the width of a cell to the size of the font, for the bundled face and those like it. */
+const CELL_RATIO = 0.602;
+const FONT_PX = { least: 5, most: 14 } as const;
+const PADDING_PX = 24;
+
+export class Screen {
+  readonly size = signal<TerminalSize>({ cols: 80, rows: 24 });
+  readonly isHeld = signal(false);
+  readonly problem = signal<Problem | undefined>(undefined);
+  /** Who holds the keyboard, when we were refused. */
+  readonly heldBy = signal<string | undefined>(undefined);
+  readonly skippedBytes = signal(0);
+  private readonly owner: string;
+  private readonly id: string;
+  private readonly terminal: Terminal;
+  private seq: number | undefined;
+  private stop: (() => void) | undefined;
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private shown: HTMLElement | undefined;
+
+  constructor(owner: string, id: string, isDark: boolean) {
+    this.owner = owner;
+    this.id = id;
+    this.terminal = openTerminal(this.size.peek(), isDark);
+  }
+
+  open(element: HTMLElement): () => void {
+    const { terminal } = this;
+    this.shown = element;
+    terminal.open(element);
+    terminal.textarea?.setAttribute('aria-label', 'Terminal');
+    // While it is only watched, letters are keys of the page.
+    terminal.textarea?.addEventListener('focus', () => {
+      if (!this.isHeld.value) terminal.textarea?.blur();
+    });
+    terminal.attachCustomKeyEventHandler((event) => this.passes(event));
+    terminal.onData((data) => this.type(data));
+    const observer = new ResizeObserver(() => this.fit());
+    observer.observe(element);
+    this.stop = this.follow();
+    const lost = connection.subscribe(({ state }) => {
+      if (state === 'lost') this.released();
+    });
+    return () => {
+      lost();
+      observer.disconnect();
+      void this.release();
+      this.stop?.();
+      terminal.dispose();
+    };
+  }
+
+  setTheme(isDark: boolean): void {
+    this.terminal.options.theme = themeOf(isDark);
+  }
+
+  /** Takes the keyboard; from somebody else only when told to. */
+  async hold(steal = false): Promise<void> {
+    try {
+      await this.say({ type: 'hold', ...(steal && { steal }) });
+    } catch (error) {
+      const problem = error as Problem;
+      if (problem.code === 'keyboard_held') this.heldBy.value = problem.message;
+      else this.problem.value = problem;
+      this.released();
+      return;
+    }
+    this.heldBy.value = undefined;
+    this.problem.value = undefined;
+    if (this.isHeld.value) return;
+    this.isHeld.value = true;
+    this.terminal.options.disableStdin = false;
+    this.terminal.focus();
+    this.timer = setInterval(() => void this.renew(), RENEW_MS);
+  }
+
+  async release(): Promise<void> {
+    if (!this.isHeld.value) return;
+    this.released();
+    await this.say({ type: 'release' }).catch(() => undefined);
+  }
+
+  /** What it shows, as text. */
+  text(): string {
+    const { active } = this.terminal.buffer;
+    const rows = Array.from({ length: this.terminal.rows }, (_each, row) =>
+      active.getLine(active.baseY + row)?.translateToString(true),
+    );
+    return rows.join('\n').trimEnd();
+  }
+
+  /** A page in the background, or one whose process ended, lets go: the lease ends by itself. */
+  private async renew(): Promise<void> {
+    if (document.visibilityState === 'visible') await this.hold();
+    else await this.release();
+  }
+
+  private released(): void {
+    clearInterval(this.timer);
+    this.isHeld.value = false;
+    this.terminal.options.disableStdin = true;
+    this.terminal.blur();
+  }
+
+  private passes(event: KeyboardEvent): boolean {
+    if (!(event.ctrlKey && event.key === ']')) return true;
+    if (event.type === 'keydown') void this.release();
+    event.preventDefault();
+    return false;
+  }
+
+  private type(data: string): void {
+    if (!this.isHeld.value) return;
+    this.say({ type: 'type', data }).catch((error: unknown) => {
+      this.problem.value = error as Problem;
+    });
+  }
+
+  private say(message: Record<string, unknown>): Promise<Message> {
+    return tell({ ...message, owner: this.owner, id: this.id });
+  }
+
+  private follow(): () => void {
+    const { terminal, owner, id } = this;
+    return subscribe({
+      begin: () => ({
+        type: 'screen',
+        owner,
+        id,
+        ...(this.seq !== undefined && { after: this.seq }),
+      }),
+      onMessage: (message) => this.receive(message),
+      onBytes: (seq, bytes) => {
+        if (this.seq !== undefined && seq <= this.seq) return undefined;
+        this.seq = seq;
+        return new Promise((resolve) => {
+          terminal.write(bytes, resolve);
+        });
+      },
+    });
+  }
+
+  private receive(message: Message): void {
+    if (message.type === 'painted') {
+      this.seq = Number(message['seq']);
+      this.skippedBytes.value += Number(message['skippedBytes']);
+      this.terminal.reset();
+      this.resize(message['size'] as TerminalSize);
+      this.terminal.write(String(message['screen']));
+    }
+    if (message.type === 'event') {
+      const { kind, seq, body } = message['event'] as { kind: string; seq: number; body: unknown };
+      this.seq = Math.max(this.seq ?? 0, seq);
+      if (kind === 'resize') this.resize(body as TerminalSize);
+    }
+    if (message.type === 'end') this.released();
+    if (message.type === 'problem') this.problem.value = problemOf(message);
+  }
+
+  private resize(size: TerminalSize): void {
+    this.size.value = size;
+    this.terminal.resize(size.cols, size.rows);
+    this.fit();
+  }
+
+  /** The text is made smaller where the window is; the terminal keeps its size. */
+  private fit(): void {
+    const width = (this.shown?.parentElement?.clientWidth ?? 0) - PADDING_PX;
+    const fitting = Math.floor((width / this.size.value.cols / CELL_RATIO) * 2) / 2;
+    const fontSize = Math.max(FONT_PX.least, Math.min(FONT_PX.most, fitting));
+    if (width > 0 && this.terminal.options.fontSize !== fontSize)
+      this.terminal.options.fontSize = fontSize;
+  }
+}

@@ -1,0 +1,120 @@
+// Terminals in the dashboard, in a real browser: watching changes nothing, the keyboard is taken and given back, and hostile
+// output neither freezes the page nor is answered twice.
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  hasBrowser,
+  openPage,
+  signInLink,
+  startBrowser,
+  type Watched,
+} from '../support/browser.ts';
+import { serve, type Served } from '../support/coder-client.ts';
+import { NativeClient } from '../support/native-client.ts';
+
+describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
+  let browser: Browser;
+  let served: Served;
+  let client: NativeClient;
+  beforeAll(async () => {
+    [browser, served] = await Promise.all([startBrowser(), serve()]);
+    client = NativeClient.of(served);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await served.stop();
+  });
+
+  async function terminal(script: string): Promise<string> {
+    const argv = ['/bin/sh', '-c', script];
+    const { json } = await client.post('/v1/terminals', { argv, size: { cols: 90, rows: 20 } });
+    return (json as { process: { id: string } }).process.id;
+  }
+
+  async function watch(id: string): Promise<Watched> {
+    const watched = await openPage(browser);
+    await watched.page.goto(await signInLink(served.home, id));
+    await watched.page.locator('.xterm-screen').waitFor();
+    return watched;
+  }
+
+  /** Waits until the screen that is drawn has this text. */
+  async function shows(page: Page, text: string): Promise<void> {
+    await page.locator('.xterm-rows').getByText(text).first().waitFor();
+  }
+
+  async function inputs(id: string): Promise<unknown[]> {
+    const { json } = await client.get(`/v1/processes/${id}/events?maxBytes=1000000`);
+    return (json as { events: { kind: string }[] }).events.filter(({ kind }) => kind === 'input');
+  }
+
+  it('[DB13] is watched without a change: what is typed stays here, its size is its own, queries are answered once', async () => {
+    const id = await terminal(
+      'stty -echo; printf \'ready\\033[c\\033[6n\'; read line; echo "got $line"; cat',
+    );
+    const { page, faults } = await watch(id);
+    await shows(page, 'ready');
+    await page.locator('.xterm-screen').click();
+    await page.keyboard.type('zzz');
+    await page.getByText('Watching').waitFor();
+    const answers = await inputs(id);
+    await client.post(`/v1/terminals/${id}/input`, { text: 'hello\n' });
+    await shows(page, 'got');
+    expect(await inputs(id)).toHaveLength(answers.length + 1);
+    const { json } = await client.get(`/v1/terminals/${id}`);
+    expect(json).toMatchObject({ size: { cols: 90, rows: 20 } });
+    expect(faults).toEqual([]);
+  });
+
+  it('[DB14] is taken over by a key: agents are refused and told who types, until Ctrl+] gives it back', async () => {
+    const id = await terminal('while read line; do echo "got $line"; done');
+    const { page, faults } = await watch(id);
+    await page.keyboard.press('t');
+    await page.getByText('You type.').waitFor();
+    await page.keyboard.type('by hand\n');
+    await shows(page, 'got by hand');
+    const refused = await client.post(`/v1/terminals/${id}/input`, { text: 'by an agent\n' });
+    expect(refused.json).toMatchObject({
+      error: {
+        code: 'keyboard_held',
+        message: expect.stringContaining('a person in the dashboard') as string,
+      },
+    });
+    const other = await watch(id);
+    await other.page.keyboard.press('t');
+    await other.page.getByText('Somebody else has the keyboard').waitFor();
+    await other.page.getByRole('button', { name: 'Leave it' }).click();
+    await page.keyboard.press('Control+]');
+    await page.getByText('Watching').waitFor();
+    const taken = await client.post(`/v1/terminals/${id}/input`, { text: 'by an agent\n' });
+    expect(taken.status).toBe(200);
+    await shows(page, 'got by an agent');
+    const { json } = await client.get(`/v1/processes/${id}/events?maxBytes=1000000`);
+    const notes = (json as { events: { kind: string; body: unknown }[] }).events.filter(
+      ({ kind }) => kind === 'note',
+    );
+    expect(notes.map(({ body }) => body)).toMatchObject([
+      { note: 'keyboard', action: 'taken' },
+      { note: 'keyboard', action: 'given' },
+    ]);
+    expect([...faults, ...other.faults]).toEqual([]);
+  });
+
+  it('[DB15] hostile output neither freezes the page nor makes it answer', async () => {
+    const bombs = ['S', 'L', 'b', 'T', 'M', '@', 'P', 'X'].map((final) => `\\033[99999999${final}`);
+    const queries =
+      '\\033[c\\033[>c\\033[6n\\033[?6n\\033]11;?\\007\\033]52;c;?\\007\\033[18t'.repeat(50);
+    const id = await terminal(
+      `stty -echo; printf 'x${bombs.join('y')}'; printf '${queries}'; printf '\\033c'; echo survived; cat`,
+    );
+    const { page, faults } = await watch(id);
+    await shows(page, 'survived');
+    const before = await inputs(id);
+    await page.reload();
+    await shows(page, 'survived');
+    await page.keyboard.press('t');
+    await page.getByText('You type.').waitFor();
+    expect(await inputs(id)).toHaveLength(before.length);
+    expect(faults).toEqual([]);
+  });
+});
