@@ -1,30 +1,15 @@
 // The core journey of a person through the dashboard, in a real browser.
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasBrowser, openPage, signInLink, startBrowser } from '../support/browser.ts';
+import {
+  accessFaults,
+  hasBrowser,
+  openPage,
+  signInLink,
+  startBrowser,
+} from '../support/browser.ts';
 import { serve, type Served } from '../support/coder-client.ts';
 import { NativeClient } from '../support/native-client.ts';
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** What a checker for accessibility finds, each with the first place. */
-async function accessFaults(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  return page.evaluate(async () => {
-    interface Found {
-      id: string;
-      nodes: { html: string; failureSummary: string }[];
-    }
-    const checker = (globalThis as unknown as { axe: { run(): Promise<{ violations: Found[] }> } })
-      .axe;
-    const { violations } = await checker.run();
-    return violations.map(
-      ({ id, nodes: [node] }) => `${id}: ${node?.html} ${node?.failureSummary}`,
-    );
-  });
-}
 
 describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
   let browser: Browser;

@@ -1,7 +1,8 @@
 // A real browser for tests of the dashboard: Debian's chromium, driven over its debugging protocol. Whatever the page must never
 // do is watched in every test: break its security policy, throw, or ask another origin.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
@@ -79,4 +80,23 @@ export async function signInLink(home: string, ...more: string[]): Promise<strin
   const args = [main, 'dashboard', '--print', '--home', home, ...more];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   return stdout.trim();
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What a checker for accessibility finds, each with the first place. */
+export async function accessFaults(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    interface Found {
+      id: string;
+      nodes: { html: string; failureSummary: string }[];
+    }
+    const checker = (globalThis as unknown as { axe: { run(): Promise<{ violations: Found[] }> } })
+      .axe;
+    const { violations } = await checker.run();
+    return violations.map(
+      ({ id, nodes: [node] }) => `${id}: ${node?.html} ${node?.failureSummary}`,
+    );
+  });
 }
