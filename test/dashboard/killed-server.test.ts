@@ -5,7 +5,7 @@ import { hasBrowser, openPage, signInLink, startBrowser } from '../support/brows
 import { Place, Running } from '../support/command-line.ts';
 import { onCleanup } from '../support/hosts.ts';
 
-const ROUNDS = Number(process.env['DASHBOARD'] ? 50 : 3);
+const ROUNDS = process.env['DASHBOARD'] ? 50 : 3;
 const LINES = 20;
 
 describe.skipIf(!hasBrowser)('a page whose server is killed', () => {

@@ -3,6 +3,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  accessFaults,
   hasBrowser,
   openPage,
   signInLink,
@@ -57,6 +58,7 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
     await page.locator('.xterm-screen').click();
     await page.keyboard.type('zzz');
     await page.getByText('Watching').waitFor();
+    expect(await accessFaults(page)).toEqual([]);
     const answers = await inputs(id);
     await client.post(`/v1/terminals/${id}/input`, { text: 'hello\n' });
     await shows(page, 'got');
