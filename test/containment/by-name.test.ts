@@ -29,6 +29,7 @@ async function inNamespace(script: string, user?: number): Promise<string> {
   if (user !== undefined) chownSync(folder, user, user);
   const words = ['--pid', '--fork', '--mount-proc', '--kill-child', ...as, 'sh', file];
   const child = spawn('unshare', words, {
+    cwd: folder,
     env: { ...process.env, HOLDFAST_HOME: home, HOME: folder, NODE: process.execPath, MAIN: main },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -81,5 +82,28 @@ describe.skipIf(!namespaces || !tools)('in a namespace of its own', () => {
       user,
     );
     expect(text).toBe('hf-keeper\n4\n');
+  });
+
+  it('[K86] a command finds no token in its environment, its descriptors or the files of the home, and cannot attach to the keeper', async () => {
+    const user = process.getuid?.() === 0 ? NOBODY : undefined;
+    // PTRACE_ATTACH is 16; EPERM is 1.
+    const attach = `import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+print('attach', libc.ptrace(16, int(sys.argv[1]), 0, 0), ctypes.get_errno())`;
+    const text = await inNamespace(
+      `
+      hf() { "$NODE" "$MAIN" "$@"; }
+      cat > attach.py <<'END'
+${attach}
+END
+      token=$(hf token admin)
+      hf restart > /dev/null
+      printf '%s' "$token" > secret
+      hf run --owner alice 'env | grep -c hf_; ls /proc/self/fd | tr "\\n" " "; grep -rlF -f secret "'$HOLDFAST_HOME'" | wc -l; ls "'$HOLDFAST_HOME'" | grep -cx token; python3 attach.py $PPID; kill -0 $PPID && echo can be signalled by number'
+    `,
+      user,
+    );
+    // ls itself opens the folder that it lists.
+    expect(text).toBe('0\n0 1 2 3 0\n0\nattach -1 1\ncan be signalled by number\n');
   });
 });
