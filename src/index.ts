@@ -15,7 +15,7 @@ export {
 } from './protocol/host-api.ts';
 export { defaultLimits, type Limits } from './protocol/limits.ts';
 export type { Condition, StartSpec } from './protocol/operations.ts';
-export type { Outcome, ProcessInfo, ProcessState } from './protocol/process.ts';
+export type { Outcome, ProcessInfo, ProcessState, Usage } from './protocol/process.ts';
 export { decodeRecords } from './protocol/record.ts';
 export { connect, type ConnectTarget } from './client/connect.ts';
 export {

@@ -1,7 +1,7 @@
 // The figures of a host: what it holds, and whether everything of it can be stored.
 
 import type { Results } from '../protocol/host-api.ts';
-import { residentBytes } from '../system/resident-size.ts';
+import { residentBytes } from '../system/resources.ts';
 import type { ProcessLifecycle } from './lifecycle.ts';
 import { isDegraded } from './process/process-info.ts';
 

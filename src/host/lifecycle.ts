@@ -20,13 +20,15 @@ import { Syncer } from '../journal/write/syncer.ts';
 import { Children } from './child/children.ts';
 import { Closing } from './closing.ts';
 import type { Completions } from './completions/completions.ts';
-import { shortFacts, type ProcessFacts } from './process/facts.ts';
+import type { ProcessFacts } from './process/facts.ts';
+import { endingNotice } from './completions/ending-notice.ts';
 import { FeedFile } from './completions/feed-file.ts';
 import type { HeldProcess, ProcessWatcher } from './process/held-process.ts';
 import { folderKey } from './folder-key.ts';
 import { endWhenIdle, onceExited } from './process/idle.ts';
 import { DescendantTracker } from './descendants/descendant-tracker.ts';
 import { ListChanges } from './list-changes.ts';
+import { orphanAccount } from './descendants/orphan-use.ts';
 import { LeaseFile } from './leases/lease-file.ts';
 import { LEASE_ENDED, Leases } from './leases/leases.ts';
 import { isShortage } from '../system/proc-table.ts';
@@ -40,10 +42,7 @@ import { removeTerminalFolder } from '../journal/terminal-folder.ts';
 import { sendSignal, type SignalRequest } from './descendants/termination.ts';
 import { outcomeReason, type Transition } from './transitions.ts';
 import { killUnrecordedStarts } from './descendants/unrecorded-starts.ts';
-import { lastLines } from './process/views.ts';
 
-/** Of the output's end, in a completion. */
-const LAST_LINES_BYTES = 1024;
 /** Events are written in pieces of this size at most; a few are kept for reuse. */
 const BATCH_BYTES = 256 * 1024;
 /** The kernel usually wakes the waiting client on our processor; bookkeeping 1 ms later lets it run first. */
@@ -90,6 +89,7 @@ export class ProcessLifecycle {
       adopts: options.adopts ?? false,
       kind: options.children,
       reaped: (pid) => this.tracker.reaped(pid),
+      accountFor: (pid) => orphanAccount(pid, this.tracker),
     });
     this.tracker = new DescendantTracker({
       clock,
@@ -331,11 +331,8 @@ export class ProcessLifecycle {
   private async complete(process: HeldProcess): Promise<void> {
     const { facts, outcome } = process;
     if (outcome === undefined || this.feed.completions.has(facts.serial)) return;
-    const durationMs = process.durationMs();
-    const bytes = process.journal.visibleOffset;
-    const text = await lastLines(process.journal, LAST_LINES_BYTES).catch(() => '');
     const { completions } = this.feed;
-    const ending = { outcome, durationMs, bytes, lastLines: text, atMs: this.clock.wallMs() };
-    completions.add(facts.serial, { number: completions.next, ...shortFacts(facts), ...ending });
+    const ending = await endingNotice(process, this.clock);
+    completions.add(facts.serial, { number: completions.next, ...ending, outcome });
   }
 }

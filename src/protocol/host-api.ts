@@ -5,7 +5,7 @@ import type { CancelSignal } from '../base/cancel-signal.ts';
 import type { Limits } from './limits.ts';
 import type { HeadTailText, SearchResult } from './views.ts';
 import type { OperationName, Params } from './operations.ts';
-import type { Outcome, ProcessInfo, ProcessState } from './process.ts';
+import type { Outcome, ProcessInfo, ProcessState, Usage } from './process.ts';
 import type { RunResult } from './run.ts';
 
 /** The caller. Sees and touches only its own processes. */
@@ -145,6 +145,7 @@ export interface Completion {
   readonly command: string;
   readonly outcome: Outcome;
   readonly durationMs: number;
+  readonly usage?: Usage;
   readonly bytes: number;
   readonly lastLines: string;
   readonly atMs: number;

@@ -28,6 +28,25 @@ export type Outcome =
   | { readonly kind: 'lost'; readonly reason: string };
 
 /**
+ * What a process has cost: its root and its descendants, as far as their parents or the host waited for them. A parent that
+ * ignores SIGCHLD waits for none of its children.
+ */
+export interface Usage {
+  readonly userMs: number;
+  readonly systemMs: number;
+  /** The largest resident size of one of its processes. */
+  readonly peakMemoryBytes?: number;
+  /** In place of it where the kernel cannot tell a smaller peak from that of the host. */
+  readonly peakMemoryAtMostBytes?: number;
+  /** From and to storage, not from and to the page cache. */
+  readonly readBytes: number;
+  readonly writtenBytes: number;
+  readonly by: 'wait';
+  /** False: a descendant is alive, or one was not counted. */
+  readonly complete: boolean;
+}
+
+/**
  * running: the root process is alive. exited: it has ended and its outcome is known, but a stream is still held open.
  * closed: nothing can be added. lost: the keeper died first, so the outcome is unknown.
  */
@@ -68,6 +87,8 @@ export interface ProcessInfo {
   /** No member of its process group and no known descendant is alive. */
   readonly settled: boolean;
   readonly outcome?: Outcome;
+  /** From the exit on, where it is known. */
+  readonly usage?: Usage;
   readonly startedAtMs: number;
   readonly exitedAtMs?: number;
   readonly closedAtMs?: number;

@@ -7,6 +7,7 @@ import { type Binding, errnoName, openLibrary, PosixError } from './posix-librar
 import { bindLimits, bindScheduling } from './posix-limits.ts';
 import { bindPeers } from './peer.ts';
 import { bindSpawn } from './posix-spawn.ts';
+import { decodeUsage, RUSAGE_WORDS, type Used } from './resources.ts';
 
 // The structure layouts and ioctl numbers below hold for these 64-bit little-endian architectures.
 const architectures = ['x64', 'arm64', 'riscv64', 'loong64'];
@@ -197,7 +198,7 @@ function bindTerminals({ failing, plain }: Binding) {
 }
 
 function bindChildren({ failing, trying }: Binding) {
-  const waitpid = failing('int waitpid(int pid, void *status, int options)');
+  const wait4 = failing('int wait4(int pid, void *status, int options, void *usage)');
   const waitid = trying('int waitid(int kind, int id, void *info, int options)');
   const prctl = failing('int prctl(int option, ...)');
   const [WNOHANG, WEXITED, WNOWAIT, P_ALL] = [1, 4, 0x01000000, 0];
@@ -206,6 +207,7 @@ function bindChildren({ failing, trying }: Binding) {
   const siginfo = new Int32Array(32);
   const pidWord = 4;
   const status = new Int32Array(1);
+  const rusage = new BigInt64Array(RUSAGE_WORDS);
   const clockGettime = failing('int clock_gettime(int clock, void *time)');
   const CLOCK_BOOTTIME = 7;
   const time = new BigInt64Array(2);
@@ -216,9 +218,10 @@ function bindChildren({ failing, trying }: Binding) {
       clockGettime(CLOCK_BOOTTIME, time);
       return Number(time[0]) * 100 + Math.floor(Number(time[1]) / 1e7);
     },
-    /** Reaps a child that has ended and returns its wait status; undefined while it runs. ECHILD: not our child. */
-    wait(pid: number): number | undefined {
-      return waitpid(pid, status, WNOHANG) === 0 ? undefined : status[0];
+    /** Reaps a child that has ended: its wait status and what it used; undefined while it runs. ECHILD: not our child. */
+    wait(pid: number): { readonly status: number; readonly used: Used } | undefined {
+      if (wait4(pid, status, WNOHANG, rusage) === 0) return undefined;
+      return { status: status[0] ?? 0, used: decodeUsage(rusage) };
     },
     /** The pid of some zombie child, without reaping it. */
     peekEnded(): number | undefined {

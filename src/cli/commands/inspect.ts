@@ -1,5 +1,6 @@
 // `holdfast inspect`
 
+import { usageWords } from '../output/usage.ts';
 import { systemTable } from '../../system/proc-table.ts';
 import type { ListeningPort } from '../../protocol/host-api.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
@@ -68,6 +69,7 @@ function rowsOf(
       `${moment(process.startedAtMs)}, ${outcome ? 'ran' : 'running'} for ${formatDuration(process.durationMs)}`,
     ],
     ...(process.exitedAtMs === undefined ? [] : [['ended', moment(process.exitedAtMs)]]),
+    ...(process.usage ? [['used', usageWords(process.usage)]] : []),
     [
       'output',
       `${formatBytes(bytes.total)}${missing > 0 ? `, ${missing} bytes of it no longer kept` : ''}`,

@@ -1,5 +1,7 @@
 // `holdfast run`
 
+import { usageWords } from '../output/usage.ts';
+import type { Caller } from '../caller.ts';
 import type { KeeperLink } from '../../keeper/link.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
@@ -134,7 +136,8 @@ async function show(call: Call, process: ProcessInfo, plan: Showing): Promise<An
     }
     watch.stop();
     if (out.unread) return { result: undefined };
-    await reportEnd(out, outcome, watch.elapsed());
+    const cost = out.watched ? await costOf(caller, process) : '';
+    await reportEnd(out, outcome, `${watch.elapsed()}${cost}`);
     await reportIfOpen({ caller, out }, process);
     return { result: undefined, exitCode: exitCodeOf(outcome) };
   } catch (error) {
@@ -168,6 +171,14 @@ async function reportEnd(out: Output, outcome: Outcome, elapsed: string): Promis
   if (note === undefined) return;
   const text = out.watched ? `${note.replace(/\.$/, '')} (${elapsed}).` : note;
   await out.note(text, { style: good ? 'dim' : 'red' });
+}
+
+/** Less is not worth a word. */
+const WORTH_MS = 1000;
+
+async function costOf(caller: Caller, { id, owner }: ProcessInfo): Promise<string> {
+  const { usage } = await caller.ask((host) => host.get(owner, { id }));
+  return usage && usage.userMs + usage.systemMs >= WORTH_MS ? `; ${usageWords(usage)}` : '';
 }
 
 /** `closed` follows the exit at once, unless a descendant holds the output open. */

@@ -2,6 +2,7 @@
 
 import type { Stream } from '../../protocol/event.ts';
 import type { TerminalSize } from '../../protocol/process.ts';
+import type { Used } from '../../system/resources.ts';
 
 export interface ExitStatus {
   /** Set if the program exited. */
@@ -12,12 +13,18 @@ export interface ExitStatus {
   readonly oom?: true;
 }
 
+/** What the root used, with all descendants that were waited for. */
+export interface RootUse extends Used {
+  /** We also reap its orphans. */
+  readonly countsOrphans: boolean;
+}
+
 /** Receives what happens to a child. Calls come from the event loop, never from inside a call into the child. */
 export interface ChildListener {
   /** The bytes are valid only during the call. */
   output(stream: Stream, bytes: Buffer): void;
   /** The root process has exited; all output that was in its streams at that moment has been delivered before. */
-  exited(status: ExitStatus): void;
+  exited(status: ExitStatus, used?: RootUse): void;
   /** Every output stream reached its end. Before or after `exited`, once. */
   ended(): void;
 }

@@ -18,6 +18,7 @@ export interface ChildrenOptions {
   readonly kind?: 'posix' | 'node' | undefined;
   /** A child or an orphan of this process has been reaped. */
   readonly reaped: (pid: number) => void;
+  readonly accountFor?: ReaperOptions['accountFor'];
 }
 
 export class Children {
@@ -40,7 +41,8 @@ export class Children {
     if (!posix) return;
     if (this.adopts) posix.setSubreaper(true);
     const explain: ReaperOptions['explain'] = (status) => this.oom.explain(status);
-    const reaper = new Reaper({ posix, adopts: this.adopts, onReaped: options.reaped, explain });
+    const { reaped: onReaped, accountFor } = options;
+    const reaper = new Reaper({ posix, adopts: this.adopts, onReaped, accountFor, explain });
     const poller = new Poller(posix);
     this.tools = { posix, reaper, poller, readBuffer: createReadBuffer() };
   }

@@ -5,7 +5,7 @@ import { closeSync } from 'node:fs';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Stream } from '../../protocol/event.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
-import type { Child, ChildListener, ExitStatus } from './child.ts';
+import type { Child, ChildListener, ExitStatus, RootUse } from './child.ts';
 import { type ChildTools, Descriptor, stdinClosed } from './descriptor.ts';
 import { signalGroup } from '../descendants/descendants.ts';
 import { SHELL } from '../start/launch-plan.ts';
@@ -33,7 +33,7 @@ export async function startPipeChild(plan: LaunchPlan, tools: ChildTools): Promi
     throw error;
   }
   let child: PipeChild | undefined;
-  pending.register(ends.pid, (status) => child?.rootEnded(status));
+  pending.register(ends.pid, (status, used) => child?.rootEnded(status, used));
   try {
     child = new PipeChild(ends, tools);
     return child;
@@ -147,11 +147,11 @@ class PipeChild implements Child {
   }
 
   /** The reaper calls it. First delivers what the pipes hold now, even while reading is paused. */
-  rootEnded(status: ExitStatus): void {
+  rootEnded(status: ExitStatus, used?: RootUse): void {
     const finished = [...this.open].filter((output) => output.drain());
     // Before the exit, so that the listener can record both together.
     for (const output of finished) this.streamEnded(output);
-    this.listener?.exited(status);
+    this.listener?.exited(status, used);
     for (const output of finished) output.close();
   }
 

@@ -4,7 +4,7 @@ import { closeSync, constants, openSync } from 'node:fs';
 
 import { errnoOf } from '../../base/disk.ts';
 import type { LaunchPlan, TerminalSize } from '../../protocol/process.ts';
-import type { Child, ChildListener, ChildTerminal, ExitStatus } from './child.ts';
+import type { Child, ChildListener, ChildTerminal, ExitStatus, RootUse } from './child.ts';
 import { type ChildTools, Descriptor } from './descriptor.ts';
 import type { Posix } from '../../system/posix.ts';
 import { PosixError, tryQuery } from '../../system/posix-library.ts';
@@ -33,7 +33,7 @@ export async function startPtyChild(plan: LaunchPlan, tools: ChildTools): Promis
   try {
     const pid = await spawnOnTerminal(plan, terminal, tools.posix);
     const child = new PtyChild(pid, terminal, tools);
-    pending.register(pid, (status) => child.rootEnded(status));
+    pending.register(pid, (status, used) => child.rootEnded(status, used));
     return child;
   } catch (error) {
     pending.failed();
@@ -176,11 +176,11 @@ class PtyChild implements Child {
   }
 
   /** The reaper calls it. First delivers what the terminal holds now, even while reading is paused. */
-  rootEnded(status: ExitStatus): void {
+  rootEnded(status: ExitStatus, used?: RootUse): void {
     if (!this.open) return;
     // EAGAIN is exact: the kernel flushes before it returns that.
     this.master.drain(maxHeldBytes);
-    this.listener?.exited(status);
+    this.listener?.exited(status, used);
     this.closeDevice();
     if (this.master.drain(maxHeldBytes)) this.finish();
   }

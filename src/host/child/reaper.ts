@@ -3,9 +3,10 @@
 
 import { constants } from 'node:os';
 
-import type { ExitStatus } from './child.ts';
+import type { ExitStatus, RootUse } from './child.ts';
 import type { Posix } from '../../system/posix.ts';
 import { PosixError } from '../../system/posix-library.ts';
+import type { Used } from '../../system/resources.ts';
 
 export interface ReaperOptions {
   readonly posix: Posix;
@@ -17,11 +18,18 @@ export interface ReaperOptions {
   readonly onOrphan?: (pid: number, status: ExitStatus) => void;
   /** A child or an orphan has been reaped: from now on the kernel may reuse its pid. */
   readonly onReaped?: (pid: number) => void;
+  /** Called before an orphan is reaped. The answer takes what it has used. */
+  readonly accountFor?: ((pid: number) => (used: Used) => void) | undefined;
   /** Adds the cause of a kill to the exit status of a child. */
   readonly explain?: (status: ExitStatus) => ExitStatus;
 }
 
-type Ended = (status: ExitStatus) => void;
+type Ended = (status: ExitStatus, used?: RootUse) => void;
+
+interface Reaped {
+  readonly status: ExitStatus;
+  readonly used?: Used;
+}
 
 /** A child that another thread is spawning. Its pid is not known yet, and it may exit before it is. */
 export interface PendingSpawn {
@@ -58,6 +66,7 @@ export class Reaper {
   private readonly onOrphan: (pid: number, status: ExitStatus) => void;
   private readonly onReaped: (pid: number) => void;
   private readonly explain: (status: ExitStatus) => ExitStatus;
+  private readonly accountFor: ReaperOptions['accountFor'];
   private readonly children = new Map<number, Ended>();
   private readonly onSignal = (): void => this.sweep();
   /** Keeps the event loop alive while there are children; a SIGCHLD listener does not. */
@@ -72,8 +81,9 @@ export class Reaper {
   /** Unknown zombies, each with the newest spawn when it was seen: it may be the child of a pending spawn. */
   private readonly maybePending = new Map<number, number>();
 
-  constructor({ posix, adopts, onOrphan, onReaped, explain }: ReaperOptions) {
+  constructor({ posix, adopts, onOrphan, onReaped, explain, accountFor }: ReaperOptions) {
     this.posix = posix;
+    this.accountFor = accountFor;
     this.adopts = adopts;
     this.onOrphan = onOrphan ?? (() => {});
     this.onReaped = onReaped ?? (() => {});
@@ -151,7 +161,9 @@ export class Reaper {
       if (this.children.has(pid)) {
         this.reap(pid);
       } else if (this.adopts && this.isOrphan(pid)) {
-        const status = this.wait(pid);
+        const account = this.accountFor?.(pid);
+        const { status, used } = this.wait(pid) ?? {};
+        if (used) account?.(used);
         if (status !== undefined) this.onOrphan(pid, status);
       } else {
         // waitid() keeps returning a zombie that we must not reap: try each known child instead.
@@ -180,11 +192,12 @@ export class Reaper {
   reap(pid: number): void {
     const ended = this.children.get(pid);
     if (!ended) return;
-    const status = this.wait(pid);
-    if (status === undefined) return;
+    const reaped = this.wait(pid);
+    if (reaped === undefined) return;
+    const { status, used } = reaped;
     this.children.delete(pid);
     if (this.children.size === 0) this.anchor.unref();
-    ended(this.explain(status));
+    ended(this.explain(status), used && { ...used, countsOrphans: this.adopts });
   }
 
   /**
@@ -204,18 +217,19 @@ export class Reaper {
     this.reap(pid);
   }
 
-  private wait(pid: number): ExitStatus | undefined {
-    const status = this.statusOf(pid);
-    if (status !== undefined) this.onReaped(pid);
-    return status;
+  private wait(pid: number): Reaped | undefined {
+    const reaped = this.statusOf(pid);
+    if (reaped !== undefined) this.onReaped(pid);
+    return reaped;
   }
 
-  private statusOf(pid: number): ExitStatus | undefined {
+  private statusOf(pid: number): Reaped | undefined {
     try {
-      const status = this.posix.wait(pid);
-      return status === undefined ? undefined : decodeStatus(status);
+      const ended = this.posix.wait(pid);
+      if (ended === undefined) return undefined;
+      return { status: decodeStatus(ended.status), used: ended.used };
     } catch (error) {
-      if (error instanceof PosixError && error.errno === 'ECHILD') return {};
+      if (error instanceof PosixError && error.errno === 'ECHILD') return { status: {} };
       throw error;
     }
   }

@@ -65,7 +65,7 @@ const LOOKING_MS = 20;
 export class DescendantTracker<P extends Tracked> {
   private readonly options: TrackerOptions<P>;
   private readonly table: ProcessTable;
-  private readonly orphans: Orphans<P>;
+  readonly orphans: Orphans<P>;
   readonly owners: Owners<P>;
   /** Their root has been reaped. */
   private readonly unsettled = new Set<P>();

@@ -57,6 +57,11 @@ export class Owners<P extends Owner> {
     this.sessions.delete(process);
   }
 
+  /** All that are not settled. */
+  all(): Iterable<P> {
+    return this.byMarker.values();
+  }
+
   /** The process whose root this is. */
   rootOf(pid: number): P | undefined {
     for (const process of this.byRoot.get(pid) ?? []) if (process.rootAlive) return process;

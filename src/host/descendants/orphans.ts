@@ -65,6 +65,12 @@ export class Orphans<Owner> {
       .map(({ pid }) => pid);
   }
 
+  /** Undefined when that is not known, or when it is of several. */
+  ownerOf(pid: number): Owner | undefined {
+    const [first, second] = this.owners.get(pid) ?? [];
+    return second ? undefined : first;
+  }
+
   /** As of the last look. "perhaps": look again. */
   hasAny(owner: Owner): 'yes' | 'no' | 'perhaps' {
     if (this.byOwner.has(owner)) return 'yes';

@@ -1,9 +1,11 @@
 // The facts of a process: what was decided when it was started and is true for ever. They are the body of its first
 // event, and so can be read back from the journal alone. No value of its environment is among them.
 
+import type { Clock } from '../../base/clock.ts';
+import type { HeldProcess } from './held-process.ts';
 import type { StartedBody } from '../../protocol/event.ts';
 import type { Owner } from '../../protocol/host-api.ts';
-import type { Outcome, TerminalFacts, TerminalSize } from '../../protocol/process.ts';
+import type { Outcome, TerminalFacts, TerminalSize, Usage } from '../../protocol/process.ts';
 
 export interface ProcessFacts {
   readonly id: string;
@@ -37,8 +39,25 @@ export interface Ending {
   readonly exitedAtMs: number;
   readonly closedAtMs: number;
   readonly durationMs: number;
+  readonly usage?: Usage | undefined;
   readonly lastOutputAtMs?: number;
   readonly tornBytes?: number;
+}
+
+/** What is known of a process when its last stream has ended. */
+export function endingOf(
+  process: Pick<HeldProcess, 'durationMs' | 'lastOutputAtMs' | 'settled' | 'use'>,
+  known: Pick<Ending, 'outcome' | 'exitedAtMs'>,
+  clock: Clock,
+): Ending {
+  const { lastOutputAtMs } = process;
+  return {
+    ...known,
+    closedAtMs: clock.wallMs(),
+    durationMs: process.durationMs(),
+    usage: process.use.usage(process.settled),
+    ...(lastOutputAtMs !== undefined && { lastOutputAtMs }),
+  };
 }
 
 export function factsOf(body: StartedBody): ProcessFacts {

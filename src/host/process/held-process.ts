@@ -8,9 +8,10 @@ import type { Results } from '../../protocol/host-api.ts';
 import type { Outcome, ProcessInfo, ProcessState, TerminalSize } from '../../protocol/process.ts';
 import { EndedJournal } from '../../journal/read/ended-journal.ts';
 import { Journal } from '../../journal/write/journal.ts';
+import { ResourceUse } from './resource-use.ts';
 import { UncountedEvents } from './uncounted-events.ts';
-import type { Child, ChildListener, ExitStatus } from '../child/child.ts';
-import type { Ending, ProcessFacts } from './facts.ts';
+import type { Child, ChildListener, ExitStatus, RootUse } from '../child/child.ts';
+import { endingOf, type Ending, type ProcessFacts } from './facts.ts';
 import { inputBodies, InputLedger, type InputMeaning } from './input-ledger.ts';
 import { infoOf } from './process-info.ts';
 import { Backpressure, type PacedRead } from './backpressure.ts';
@@ -36,6 +37,7 @@ export interface ProcessDeps {
 export class HeldProcess implements ChildListener {
   readonly facts: ProcessFacts;
   readonly uncounted = new UncountedEvents();
+  readonly use = new ResourceUse();
   /** In the order of starting, given by the registry. */
   number = 0;
   journal: Journal | EndedJournal;
@@ -114,6 +116,7 @@ export class HeldProcess implements ChildListener {
   /** An ended process read back from disk. */
   restore(ending: Ending): void {
     this.ending = ending;
+    this.use.restore(ending.usage);
     this.outcome = ending.outcome;
     this.exitedAtMs = ending.exitedAtMs;
     this.closedAtMs = ending.closedAtMs;
@@ -183,11 +186,13 @@ export class HeldProcess implements ChildListener {
     this.child?.resume();
   }
 
-  exited(status: ExitStatus): void {
+  exited(status: ExitStatus, used?: RootUse): void {
     const { clock, watcher } = this.setting;
     this.rootAlive = false;
     this.reapedAtTicks = loadPosix()?.bootTicks() ?? nowTicks();
     this.exitedUs = clock.nowUs();
+    if (used) this.use.add(used);
+    if (used?.countsOrphans !== true) this.use.miss();
     const outcome = outcomeOf(status, this.sent, this.timedOutAfterMs);
     const exitedAtMs = clock.wallMs();
     this.known = { outcome, exitedAtMs };
@@ -295,13 +300,7 @@ export class HeldProcess implements ChildListener {
   private closeIfDone(): boolean {
     const { known, journal } = this;
     if (!this.streamsEnded || !known || this.ending || !(journal instanceof Journal)) return false;
-    this.ending = {
-      outcome: known.outcome,
-      exitedAtMs: known.exitedAtMs,
-      closedAtMs: this.setting.clock.wallMs(),
-      durationMs: this.durationMs(),
-      ...(this.lastOutputAtMs !== undefined && { lastOutputAtMs: this.lastOutputAtMs }),
-    };
+    this.ending = endingOf(this, known, this.setting.clock);
     journal.appendClosed({ facts: this.facts, ending: this.ending });
     return true;
   }

@@ -13,6 +13,7 @@ export function isDegraded({ journal }: Pick<HeldProcess, 'journal'>): boolean {
 export function infoOf(process: HeldProcess): ProcessInfo {
   const { facts, outcome, exitedAtMs, closedAtMs, lastOutputAtMs, size } = process;
   const degraded = process.journal instanceof Journal ? process.journal.degraded : undefined;
+  const usage = process.use.usage(process.settled);
   const { id, owner, command, argv, cwd, pid, streams, stdin, startedAtMs } = facts;
   return {
     id,
@@ -32,6 +33,7 @@ export function infoOf(process: HeldProcess): ProcessInfo {
     state: process.state,
     settled: process.settled,
     ...(outcome && { outcome }),
+    ...(outcome && usage && { usage }),
     startedAtMs,
     ...(exitedAtMs !== undefined && { exitedAtMs }),
     ...(closedAtMs !== undefined && { closedAtMs }),

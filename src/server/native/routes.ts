@@ -1,7 +1,7 @@
 // The native dialect, /v1: what each operation calls on the host. It translates and decides nothing.
 
 import { stripAnsi } from '../../base/bytes/ansi.ts';
-import { residentBytes } from '../../system/resident-size.ts';
+import { residentBytes } from '../../system/resources.ts';
 import { listAll } from '../../protocol/list-all.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type HostApi, type Owner, type Results } from '../../protocol/host-api.ts';

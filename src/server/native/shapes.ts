@@ -14,7 +14,7 @@ import type {
   SignalResult,
   WaitResult,
 } from '../../protocol/host-api.ts';
-import type { ByteCounts, ProcessInfo } from '../../protocol/process.ts';
+import type { ByteCounts, ProcessInfo, Usage } from '../../protocol/process.ts';
 import type { SearchHit, SearchResult, Truncation } from '../../protocol/views.ts';
 import { event, outcome, shape, size, text, whole } from './event-shapes.ts';
 import type { NativePage } from './events.ts';
@@ -23,6 +23,19 @@ const state = v.picklist(['running', 'exited', 'closed', 'lost']);
 
 const bytes = shape<ByteCounts>(
   v.object({ total: whole, retained: whole, dropped: whole, lost: whole }),
+);
+
+const usage = shape<Usage>(
+  v.object({
+    userMs: whole,
+    systemMs: whole,
+    peakMemoryBytes: v.exactOptional(whole),
+    peakMemoryAtMostBytes: v.exactOptional(whole),
+    readBytes: whole,
+    writtenBytes: whole,
+    by: v.literal('wait'),
+    complete: v.boolean(),
+  }),
 );
 
 const process = shape<ProcessInfo>(
@@ -52,6 +65,7 @@ const process = shape<ProcessInfo>(
     state,
     settled: v.boolean(),
     outcome: v.exactOptional(outcome),
+    usage: v.exactOptional(usage),
     startedAtMs: whole,
     exitedAtMs: v.exactOptional(whole),
     closedAtMs: v.exactOptional(whole),
@@ -167,6 +181,7 @@ const completion = shape<Completion>(
     command: text,
     outcome,
     durationMs: whole,
+    usage: v.exactOptional(usage),
     bytes: whole,
     lastLines: text,
     atMs: whole,
@@ -237,6 +252,7 @@ const error = v.object({
 export const named = {
   Process: process,
   Outcome: outcome,
+  Usage: usage,
   ByteCounts: bytes,
   Event: event,
   EventPage: page,
