@@ -1,10 +1,12 @@
 // The frame around every page: where one can go, whether the server answers, and which keys count.
 
 import { useEffect } from 'preact/hooks';
+import { followInbox } from './core/inbox.ts';
 import { followProcesses } from './core/processes.ts';
 import { place } from './core/route.ts';
 import { signIn } from './core/token.ts';
 import { HostPage } from './pages/host.tsx';
+import { InboxPage } from './pages/inbox.tsx';
 import { ProcessPage } from './pages/process.tsx';
 import { ProcessesPage } from './pages/processes.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
@@ -19,6 +21,7 @@ export function App() {
 
 function SignedIn() {
   useEffect(followProcesses, []);
+  useEffect(followInbox, []);
   return (
     <Shell>
       <Page />
@@ -30,6 +33,8 @@ function SignedIn() {
 function Page() {
   const [page = '', owner = '', id = ''] = place.value.parts;
   switch (page) {
+    case 'inbox':
+      return <InboxPage />;
     case 'host':
       return <HostPage />;
     case 'p':

@@ -6,6 +6,7 @@ import './style/shell.css';
 import './style/list.css';
 import './style/process.css';
 import './style/terminal.css';
+import './style/inbox.css';
 import { App } from './app.tsx';
 import { beginSession } from './core/sign-in.ts';
 

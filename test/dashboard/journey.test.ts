@@ -77,6 +77,32 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
     await client.delete(`/v1/processes/${id}`);
   });
 
+  it('[DB17] finds failures first in the inbox, and what it has dealt with is gone on the next page too', async () => {
+    const client = NativeClient.of(served);
+    const failed = await client.run({ command: 'echo broken; exit 7', name: 'failing' });
+    const fine = await client.run({ command: 'true', name: 'working' });
+    const { page, faults } = await openPage(browser);
+    await page.goto(await signInLink(served.home));
+    await page.getByRole('grid').waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('i');
+    await page.getByText('broken', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'working' }).waitFor();
+    const first = page.getByRole('listitem').first();
+    expect(await first.textContent()).toContain('exit 7');
+    expect(await accessFaults(page)).toEqual([]);
+    await page.keyboard.press('e');
+    await page.getByRole('link', { name: 'failing' }).waitFor({ state: 'detached' });
+    const next = await openPage(browser);
+    await next.page.goto(await signInLink(served.home));
+    await next.page.getByRole('grid').waitFor();
+    await next.page.goto(`${new URL(next.page.url()).origin}/#/inbox`);
+    await next.page.getByRole('link', { name: 'working' }).waitFor();
+    expect(await next.page.getByRole('link', { name: 'failing' }).count()).toBe(0);
+    expect([...faults, ...next.faults]).toEqual([]);
+    for (const id of [failed, fine]) await client.delete(`/v1/processes/${id}`);
+  });
+
   it('[DB12] shows names, commands and output of others as text: nothing in them runs, hides or turns around', async () => {
     const client = NativeClient.of(served);
     const name = '<img src=x onerror=alert(1)>';

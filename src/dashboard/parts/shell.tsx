@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useSignal } from '@preact/signals';
+import { inbox } from '../core/inbox.ts';
 import { shownKeys, useKeys } from '../core/keyboard.ts';
 import { nowMs } from '../core/now.ts';
 import { processes } from '../core/processes.ts';
@@ -22,6 +23,7 @@ const running = (): number => processes.value.filter(({ outcome }) => !outcome).
 
 const entries: readonly Entry[] = [
   { page: '', title: 'Processes', key: 'g p', count: running },
+  { page: 'inbox', title: 'Inbox', key: 'g i', count: () => inbox.value.length },
   { page: 'host', title: 'Host', key: 'g h' },
 ];
 
@@ -123,6 +125,7 @@ function Footer() {
 
 const EVERYWHERE: readonly [string, string][] = [
   ['g p', 'processes'],
+  ['g i', 'inbox'],
   ['g h', 'host'],
   ['?', 'this help'],
   ['Esc', 'back, close'],
