@@ -69,9 +69,9 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
     await page.getByText('1 of 1', { exact: true }).waitFor();
     await log.locator('.hit', { hasText: 'said more 19' }).waitFor();
     await page.keyboard.press('x');
-    await page.getByRole('button', { name: 'Stop', exact: true }).last().click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Stop', exact: true }).click();
     await page.getByText('Nothing is left').waitFor();
-    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     await page.getByText('SIGTERM by dashboard').waitFor();
     expect(faults).toEqual([]);
     await client.delete(`/v1/processes/${id}`);
