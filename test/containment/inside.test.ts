@@ -190,6 +190,11 @@ describe('the socket of the server', () => {
 describe('programs that use Holdfast inside a process', () => {
   it('[K85] the SDK finds a server that the keeper started, and acts for the owner of its process', async () => {
     const { inside, link, home } = await twoOwners();
+    // A server outlives its keeper.
+    onCleanup(async () => {
+      const shutdown = spawn(process.execPath, [main, 'shutdown', '--home', home]);
+      await once(shutdown, 'exit');
+    });
     const file = join(temporaryFolder(), 'sdk.mjs');
     writeFileSync(
       file,
