@@ -47,11 +47,15 @@ export class Host implements HostApi {
   private readonly parked: ParkedWaits;
   private readonly reading: ReadDeps;
   private closing: Promise<CloseReport> | undefined;
+  /** Which fast paths are on, for the log. */
+  fastPaths: readonly string[] = [];
 
   /** Opens the folder and recovers the processes of an earlier host. */
   static async open(options: HostOptions): Promise<Host> {
-    useFastLibraries();
+    const fast = useFastLibraries();
     const host = new Host(options);
+    const poll = await host.lifecycle.children.checkPoll();
+    host.fastPaths = [...fast, `output by ${poll}`];
     await host.lifecycle.recover();
     return host;
   }

@@ -32,7 +32,7 @@ import { orphanAccount } from './descendants/orphan-use.ts';
 import { LeaseFile } from './leases/lease-file.ts';
 import { LEASE_ENDED, Leases } from './leases/leases.ts';
 import { isShortage } from '../system/proc-table.ts';
-import { hostDisk } from '../system/system-disk.ts';
+import { hostDisk } from '../system/descriptor-reserve.ts';
 import type { HostOptions } from './host-options.ts';
 import { recoverProcesses } from './restore.ts';
 import { Registry } from './registry.ts';

@@ -1,6 +1,5 @@
-// An answer that the keeper gives itself: to a caller who waits at the server, on the caller's own connection. It has a
-// copy of that connection's descriptor and writes one answer to it. So the caller is answered without waking the server
-// first, and also when there is no server any more.
+// The keeper answers a client of the server on the client's own connection: it duplicates the descriptor of that connection
+// and writes one answer to it. So the client is answered without waking the server, and even after the server has died.
 
 import { closeSync, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -11,28 +10,28 @@ import { loadPosix, type Posix } from '../system/posix.ts';
 import { isReserved } from '../system/descriptor-reserve.ts';
 import { PosixError } from '../system/posix-library.ts';
 
-/** What is waited for, and how its answer is written. */
+/** The operation to wait for, and the renderer of its answer. */
 export type WaitedFor = { readonly render: RendererName } & (
   | { readonly op: 'text'; readonly params: Params<'text'> }
   | { readonly op: 'wait'; readonly params: Params<'wait'> }
 );
 
 export type Delivery = WaitedFor & {
-  readonly to: Place;
-  /** Status and headers, each line with its end. */
+  readonly to: RemoteDescriptor;
+  /** Status line and headers, each with its line end. */
   readonly head: string;
-  /** The header that is true as long as the server reads on; otherwise the connection is closed behind the answer. */
+  /** Keep-alive headers, used while the server lives; otherwise the connection is closed after the answer. */
   readonly kept: string;
 };
 
-/** A descriptor of another program, and the number of the socket that it meant: descriptors are used again. */
-export interface Place {
+/** A descriptor of another process, with the inode of its socket, because descriptors are reused. */
+export interface RemoteDescriptor {
   readonly pid: number;
   readonly fd: number;
   readonly inode: number;
 }
 
-/** Throws `unsupported` where it cannot be had (not allowed, in another world of processes, closed) or not be answered. */
+/** Throws `unsupported` if the descriptor cannot be taken (not permitted, another pid namespace, closed) or rendered. */
 export function takeConnection({ to, render }: Delivery): BorrowedSocket {
   const { pid, fd, inode } = to;
   const renderer = rendererNamed(render);
@@ -46,22 +45,22 @@ export function takeConnection({ to, render }: Delivery): BorrowedSocket {
     throw unsupported(error instanceof Error ? error.message : String(error));
   }
   const isSame = fstatSync(taken).ino === inode;
-  // The server answers itself, then.
+  // Otherwise the server answers itself.
   const mayKeep = !isReserved(posix, taken);
   if (isSame && mayKeep) return new BorrowedSocket(taken, posix, renderer);
   closeSync(taken);
-  throw unsupported(mayKeep ? 'another one has its number' : 'too many files are open');
+  throw unsupported(mayKeep ? 'its descriptor was reused' : 'too many files are open');
 }
 
 function unsupported(reason: string): HoldfastError {
-  return new HoldfastError('unsupported', `The caller's connection cannot be had: ${reason}.`);
+  return new HoldfastError('unsupported', `The caller's connection cannot be taken: ${reason}.`);
 }
 
 export class BorrowedSocket {
   private readonly fd: number;
   private readonly posix: Posix;
   private readonly renderer: (result: unknown) => string;
-  /** Has the descriptor, once it is there. */
+  /** Owns the descriptor once it exists. */
   private socket: Socket | undefined;
 
   constructor(fd: number, posix: Posix, renderer: (result: unknown) => string) {
@@ -70,12 +69,12 @@ export class BorrowedSocket {
     this.renderer = renderer;
   }
 
-  /** The server has gone: whether the caller does is now seen here alone. What else it says is for nobody. */
+  /** The server has died: from now on we detect that the client disconnects. Its input is discarded. */
   watch(left: () => void): void {
     this.asSocket().once('close', left).resume();
   }
 
-  /** Resolves when the kernel has all of it. A caller who has gone needs no answer. */
+  /** Resolves when the kernel has all of the answer, or the client has disconnected. */
   async answer(result: unknown, { head, kept }: Delivery): Promise<void> {
     const body = this.renderer(result);
     const last = `Date: ${new Date().toUTCString()}\r\n${this.socket ? 'Connection: close\r\n' : kept}`;
@@ -85,7 +84,7 @@ export class BorrowedSocket {
     if (taken < bytes.length) await this.sendRest(bytes.subarray(taken));
   }
 
-  /** To be called in every case. This copy alone is closed: `end` would end the whole connection. */
+  /** Always call it. Closes our duplicate only: `end` would shut down the connection itself. */
   close(): void {
     if (this.socket) this.socket.destroy();
     else closeSync(this.fd);
@@ -93,7 +92,7 @@ export class BorrowedSocket {
 
   private asSocket(): Socket {
     this.socket ??= new Socket({ fd: this.fd, readable: true, writable: true });
-    // Told by 'close', which follows.
+    // 'close' follows and handles it.
     return this.socket.on('error', () => undefined);
   }
 

@@ -1,4 +1,4 @@
-// Finding the keeper of a home, or starting it. However many try at once, one keeper results.
+// Connects to the keeper of a home, or starts it. Concurrent callers start only one keeper.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,18 +19,18 @@ import { tryStartLock } from './start-lock.ts';
 
 export interface ConnectOptions {
   readonly home: string;
-  /** What the keeper, and through it every process, inherits if it has to be started. */
+  /** The environment of a keeper that must be started, and so of every process. */
   readonly env: NodeJS.ProcessEnv;
-  /** Answer `keeper_unreachable` instead of starting one. */
+  /** False: throw `keeper_unreachable` instead of starting a keeper. */
   readonly startIfMissing?: boolean;
-  /** Passed to a keeper that has to be started. */
+  /** Arguments for a keeper that must be started. */
   readonly keeperArgs?: readonly string[];
-  /** No start is begun once this is aborted; one that is under way is finished. */
+  /** After an abort no keeper is started; a start in progress is finished. */
   readonly signal?: CancelSignal | undefined;
 }
 
 const MAX_LOG_BYTES = 1024 * 1024;
-/** After this long without a sign from whoever is starting the keeper, it is looked at again. */
+/** How long to wait for another program that starts the keeper before trying again: it may have died. */
 const STARTER_MAY_DIE_MS = 200;
 
 export async function connectKeeper(options: ConnectOptions): Promise<KeeperLink> {
@@ -47,22 +47,22 @@ export async function connectKeeper(options: ConnectOptions): Promise<KeeperLink
   }
   for (;;) {
     if (options.signal?.aborted)
-      throw new HoldfastError('aborted', 'Told to end before a keeper was started.');
+      throw new HoldfastError('aborted', 'The program was stopped before it started a keeper.');
     const release = tryStartLock(home);
     try {
-      // Somebody else may have started it since the first look.
+      // Another program may have started it since the first try.
       if (release) return (await tryLink(home)) ?? (await startAndLink(home, options));
     } finally {
       release?.();
     }
-    await somethingHappens(home);
+    await waitForSocket(home);
     const started = await tryLink(home);
     if (started) return started;
   }
 }
 
-/** Another program is starting the keeper: its socket appears in the folder; or that program dies, which nobody tells. */
-async function somethingHappens(home: Home): Promise<void> {
+/** Another program is starting the keeper: waits for a change of the folder, or until that program may have died. */
+async function waitForSocket(home: Home): Promise<void> {
   const signal = AbortSignal.timeout(STARTER_MAY_DIE_MS);
   const watcher = watch(dirname(home.socket), { signal });
   watcher.on('error', () => undefined);
@@ -72,7 +72,7 @@ async function somethingHappens(home: Home): Promise<void> {
   watcher.close();
 }
 
-/** A keeper that takes no connections has its lock nevertheless: it is just coming or leaving, or has no descriptor left. */
+/** A keeper that holds its lock and accepts no connection is starting, ending, or out of descriptors. */
 function unreachable(home: Home): HoldfastError {
   const holder = lockHolder<KeeperNote>(home.lock);
   if (holder === undefined) {
@@ -94,7 +94,7 @@ async function tryLink(home: Home): Promise<KeeperLink | undefined> {
     return await openLink(home.socket, readNote<KeeperNote>(home.lock)?.pid);
   } catch (error) {
     const errno = errnoOf(error);
-    // keeper_lost: it was just leaving.
+    // keeper_lost: the keeper was just exiting.
     if (
       errno === 'ENOENT' ||
       errno === 'ECONNREFUSED' ||
@@ -119,7 +119,7 @@ async function startAndLink(home: Home, options: ConnectOptions): Promise<Keeper
   );
 }
 
-/** Starts the keeper in a session of its own and waits until it listens or says why it cannot. */
+/** Starts the keeper in its own session and waits until it listens or reports a problem. */
 function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
   const log = openPrivate(home.log, constants.O_RDWR | constants.O_APPEND);
   if (fstatSync(log).size > MAX_LOG_BYTES) ftruncateSync(log, 0);
@@ -130,7 +130,7 @@ function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
     {
       detached: true,
       cwd: '/',
-      // A keeper started from inside a process it would then hold must not look like its descendant.
+      // Without the marker: a keeper started by one of our processes must not be taken for its descendant.
       env: { ...options.env, [MARKER_NAME]: undefined },
       stdio: ['ignore', log, log, 'pipe'],
     },

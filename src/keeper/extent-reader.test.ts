@@ -49,14 +49,14 @@ function sameMemory(a: Page, b: Page): boolean {
 }
 
 describe('reading near', () => {
-  it('[FD5] what is dropped between the telling and the reading is told as missed, not served', async () => {
+  it('[FD5] a segment dropped between the answer and the read is reported as missed, not served', async () => {
     const { journal, disk } = await flooded({
       journalBytes: 4096 * KiB,
       journalHeadBytes: 256 * KiB,
     });
     const { asked, ask } = keeperOf(journal);
     const after = journal.segments()[2]?.firstSeq ?? 0;
-    const page = await new ExtentReader(disk).page(async (near) => {
+    const page = await new ExtentReader(disk).readPage(async (near) => {
       const answer = await ask(after - 1)(near);
       // Between the answer and the look at the file.
       if (near) await flood(journal, 24);
@@ -73,7 +73,7 @@ describe('reading near', () => {
     const { asked, ask } = keeperOf(journal);
     const elsewhere = new ExtentReader(new MemoryDisk());
     for (let round = 0; round < 5; round += 1) {
-      const page = await elsewhere.page(ask(AT_MARK));
+      const page = await elsewhere.readPage(ask(AT_MARK));
       expect([...decodeRecords(page.records)][0]?.seq).toBe(AT_MARK + 1);
     }
     expect(asked).toEqual([true, false, true, false, true, false, false, false]);
@@ -83,13 +83,13 @@ describe('reading near', () => {
     const { journal, disk } = await flooded();
     const { ask } = keeperOf(journal);
     const reader = new ExtentReader(disk);
-    const first = await reader.page(ask(AT_MARK));
-    const second = await reader.page(ask(AT_MARK));
+    const first = await reader.readPage(ask(AT_MARK));
+    const second = await reader.readPage(ask(AT_MARK));
     expect(sameMemory(second, first)).toBe(false);
     first.release?.();
     first.release?.();
-    const third = await reader.page(ask(AT_MARK));
-    const fourth = await reader.page(ask(AT_MARK));
+    const third = await reader.readPage(ask(AT_MARK));
+    const fourth = await reader.readPage(ask(AT_MARK));
     expect(sameMemory(third, first)).toBe(true);
     expect(sameMemory(fourth, third)).toBe(false);
     expect(fourth.records.equals(second.records)).toBe(true);

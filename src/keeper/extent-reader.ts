@@ -1,5 +1,4 @@
-// Reads for a link the pages that its keeper only tells of: the keeper says where they stand, and the file is read here.
-// Whatever goes wrong with that, the keeper is asked for the page itself.
+// Reads the pages that the keeper answers with an extent from the file. If that fails, asks the keeper for the page itself.
 
 import { BufferPool } from '../base/bytes/buffer-pool.ts';
 import { systemDisk, type Disk } from '../base/disk.ts';
@@ -8,11 +7,11 @@ import { readExtent } from '../journal/read/extent.ts';
 import type { ExtentPage } from '../host/process/read-events.ts';
 import type { Page } from '../protocol/host-api.ts';
 
-/** After so many in a row that could not be read, the keeper's files are taken to be out of reach. */
-const MISSES = 3;
-/** Of a process that runs: a reader so close behind it reads what was written a moment ago. At most 32 MiB. */
+/** After this many failures in a row no more extents are requested. */
+const MAX_MISSES = 3;
+/** A reader this close to the newest event of a running process reads from the page cache. At most 32 MiB. */
 const FRESH_EVENTS = 512;
-/** As large as the pages of those who give them back. */
+/** The size of pages whose consumers release them. */
 const POOLED_BYTES = 1024 * 1024;
 const POOLED = 4;
 
@@ -25,9 +24,9 @@ export class ExtentReader {
     this.disk = disk;
   }
 
-  /** `ask` gets a page from the keeper; told `near`, it may get only its place. */
-  async page(ask: (near: boolean) => Promise<Page | ExtentPage>): Promise<Page> {
-    const found = await ask(this.misses < MISSES);
+  /** `ask` requests a page from the keeper; with `near` the answer may be an extent. */
+  async readPage(ask: (near: boolean) => Promise<Page | ExtentPage>): Promise<Page> {
+    const found = await ask(this.misses < MAX_MISSES);
     if (!('extent' in found)) return found;
     const { extent, ...page } = found;
     const { pool } = this;
@@ -35,13 +34,13 @@ export class ExtentReader {
     const fresh = page.state === 'running' && page.seq - page.nextAfter <= FRESH_EVENTS;
     const records = await readExtent(this.disk, extent, buffer, fresh);
     this.misses = records ? 0 : this.misses + 1;
-    // Given back twice, the same memory would serve two.
+    // `once`: a buffer that is released twice would be used for two pages.
     if (records) return { ...page, records, release: once(() => pool.give(buffer)) };
     pool.give(buffer);
     return (await ask(false)) as Page;
   }
 
-  /** Never much larger than the page: most readers keep what they are given. */
+  /** Not much larger than the page, because most consumers never release it. */
   private bufferFor(bytes: number): Buffer {
     const { pool } = this;
     return bytes > pool.size / 2 && bytes <= pool.size

@@ -1,5 +1,5 @@
-// Frames on the keeper's socket: a length, the length of a JSON text, the text, and behind it the raw bytes that the
-// text refers to. Bytes are never put into JSON: large output crosses as it is.
+// Frames on the keeper's socket: a length, the length of a JSON text, the text, and then the raw bytes that the text refers
+// to. Bytes are never encoded in JSON.
 //
 //   0  u32  bytes that follow        4  u32  bytes of JSON        8  JSON, then attachments
 
@@ -7,27 +7,26 @@ import type { Socket } from 'node:net';
 import { HoldfastError } from '../protocol/errors.ts';
 
 const PREFIX_BYTES = 8;
-/** Above the largest input (16 MiB) and the largest page with its JSON. The sender refuses more, and the receiver too. */
+/** Above the largest input (16 MiB) and the largest page with its JSON. Sender and receiver refuse more. */
 const MAX_FRAME_BYTES = 32 * 1024 * 1024;
 
-/** How a place in the JSON refers to attached bytes: where they begin, and how many. */
+/** Stands in the JSON for attached bytes: their position and length. */
 interface BytesReference {
   readonly $bytes: readonly [number, number];
 }
 
-/** Throws `too_large` for a message that the other side would not take. */
+/** Throws `too_large` for a message that the receiver would refuse. */
 export function encodeFrame(message: unknown): [Buffer, ...Buffer[]] {
   if (!holdsBytes(message)) return [framed(JSON.stringify(message), 0)];
   const attachments: Uint8Array[] = [];
   const text = JSON.stringify(detach(message, attachments));
-  const attached = attachments.reduce((sum, bytes) => sum + bytes.length, 0);
+  const attached = attachments.reduce((total, bytes) => total + bytes.length, 0);
   return [
     framed(text, attached),
     ...attachments.map((bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)),
   ];
 }
 
-/** In one write where nothing is attached. */
 export function sendFrame(socket: Socket, message: unknown): void {
   const [head, ...attached] = encodeFrame(message);
   if (attached.length === 0) {
@@ -63,13 +62,13 @@ function holdsBytes(value: unknown): boolean {
 }
 
 /**
- * The value with references in the place of bytes. Before JSON.stringify sees it: a Buffer's own toJSON makes an array
- * with a number for every byte, whatever a replacer says afterwards.
+ * Replaces bytes by references. It must run before JSON.stringify, which calls Buffer's toJSON, an array of numbers, before
+ * any replacer.
  */
 function detach(value: unknown, attachments: Uint8Array[]): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (value instanceof Uint8Array) {
-    const start = attachments.reduce((sum, bytes) => sum + bytes.length, 0);
+    const start = attachments.reduce((total, bytes) => total + bytes.length, 0);
     attachments.push(value);
     return { $bytes: [start, value.length] } satisfies BytesReference;
   }
@@ -79,14 +78,14 @@ function detach(value: unknown, attachments: Uint8Array[]): unknown {
   );
 }
 
-/** Turns the bytes of a socket, however they are cut, into messages. */
+/** Parses messages from the chunks of a socket. */
 export class FrameReader {
   private readonly chunks: Buffer[] = [];
   private buffered = 0;
-  /** Until so many are there, looking again is of no use: chunks of a large frame are joined only once. */
+  /** Bytes needed for the next step, so that the chunks of a large frame are joined only once. */
   private needed = PREFIX_BYTES;
 
-  /** The messages completed by these bytes. */
+  /** Yields the messages that these bytes complete. */
   *push(chunk: Buffer): Generator {
     this.chunks.push(chunk);
     this.buffered += chunk.length;
@@ -115,7 +114,7 @@ export class FrameReader {
     return all.subarray(0, length);
   }
 
-  /** At least so many buffered bytes in one piece, joining chunks only when a frame spans them. */
+  /** The buffered bytes in one piece, at least `bytes`; joins chunks only if a frame spans them. */
   private front(bytes: number): Buffer {
     const [first] = this.chunks;
     if (first && first.length >= bytes && this.chunks.length === 1) return first;

@@ -6,7 +6,7 @@ import { program, temporaryFolder } from '../../test/support/hosts.ts';
 import { takeLock } from './home-lock.ts';
 
 describe('the lock of a home', () => {
-  it('[K71] is had by whoever takes it, however many look at it', async () => {
+  it('[K71] is taken by a process that asks for it while others only check it', async () => {
     const path = join(temporaryFolder(), 'a.lock');
     takeLock(path)?.release();
     const looker = spawn(process.execPath, [program('look-at-lock.mjs'), path], {

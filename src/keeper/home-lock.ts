@@ -1,5 +1,4 @@
-// The lock of a home's keeper or server. One process at a time has it, and the lock's file says which. The kernel frees
-// the lock of a holder that died, however it died.
+// The lock of a home's keeper or server. Its file names the holder. The kernel releases the lock when the holder dies.
 
 import {
   closeSync,
@@ -14,27 +13,27 @@ import { loadPosix, posixProblem, type Posix } from '../system/posix.ts';
 import type { CloseReport } from '../protocol/host-api.ts';
 import { openPrivate } from './home.ts';
 
-/** What every holder says of itself. */
+/** Every holder writes this into the lock's file. */
 export interface LockNote {
   readonly pid: number;
-  /** When that process began, as the kernel counts: in another container the number is somebody else's. */
+  /** Start time of that process: in another container the pid may belong to another process. */
   readonly startTicks?: number;
 }
 
-/** What a keeper writes into its lock. */
+/** A keeper's note. */
 export interface KeeperNote extends LockNote {
-  /** Its last words: what it ended and what it could not end. */
+  /** Written at the end: what it ended and what it could not end. */
   readonly closed?: CloseReport;
 }
 
-/** What a keeper says that finds another one. */
+/** The message of a keeper that finds another one. */
 export const TAKEN = 'another keeper has this home';
 
-/** The first note takes a whole block of the disk, so that the later ones fit on a disk that is full by then. */
+/** Notes are padded, so that a later one fits on a disk that is full by then. */
 const NOTE_BYTES = 1024;
-/** A lock that is taken is tried again so often, so long apart. */
-const MOST_LOOKS = 200;
-const LOOK_MS = 1;
+/** Retries for a lock that another process holds for a moment. */
+const TRIES = 200;
+const RETRY_MS = 1;
 
 export class HomeLock<Note extends LockNote> {
   private fd: number | undefined;
@@ -52,7 +51,7 @@ export class HomeLock<Note extends LockNote> {
     ftruncateSync(this.fd, text.length);
   }
 
-  /** Nobody may take what an earlier holder said for the word of this one: what is kept of it names no process. */
+  /** Erases the note of an earlier holder; `kept` stays and must not name a process. */
   forget(kept?: Partial<Omit<Note, keyof LockNote>>): void {
     if (this.fd === undefined) return;
     const text = kept ? JSON.stringify(kept) : '';
@@ -60,8 +59,8 @@ export class HomeLock<Note extends LockNote> {
   }
 
   /**
-   * A second call does nothing: by then another file may have the descriptor's number. Unlocks before closing: a child that
-   * has not reached its exec shares the open file, and would hold the lock for as long as it hangs.
+   * A second call does nothing: another file may have the descriptor by then. Unlocks before closing, because a child before
+   * its exec shares the open file and would keep the lock.
    */
   release(): void {
     const { fd } = this;
@@ -72,7 +71,7 @@ export class HomeLock<Note extends LockNote> {
   }
 }
 
-/** Undefined when another process has it. `keep` says what of the last holder's note stays until there is another. */
+/** Undefined if another process has it. `keep` chooses what stays of the last holder's note until the next one. */
 export function takeLock<Note extends LockNote>(
   path: string,
   keep: (last: Note) => Partial<Omit<Note, keyof LockNote>> | undefined = () => undefined,
@@ -90,20 +89,20 @@ export function takeLock<Note extends LockNote>(
   return lock;
 }
 
-/** Whoever only looks has the lock for a moment: that is waited for, by a program that does nothing else yet. */
+/** A process that only checks the lock holds it for a moment: wait for that, blocking, because we do nothing else yet. */
 function gotLock(posix: Posix, fd: number): boolean {
   const clock = new Int32Array(new SharedArrayBuffer(4));
-  for (let look = 0; look < MOST_LOOKS; look += 1) {
+  for (let tries = 0; tries < TRIES; tries += 1) {
     if (posix.tryLock(fd)) return true;
-    Atomics.wait(clock, 0, 0, LOOK_MS);
+    Atomics.wait(clock, 0, 0, RETRY_MS);
   }
   return posix.tryLock(fd);
 }
 
-/** Who has the lock now; "unknown" when the holder has not said so yet, undefined when nobody has it. */
+/** The holder of the lock; "unknown" if it has not written its note yet, undefined if the lock is free. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- a file cannot say what was written into it
 export function lockHolder<Note extends LockNote>(path: string): Note | 'unknown' | undefined {
-  // Whoever only looks makes no file.
+  // A check creates no file.
   if (!existsSync(path)) return undefined;
   const fd = openPrivate(path, constants.O_RDWR);
   try {
@@ -115,13 +114,13 @@ export function lockHolder<Note extends LockNote>(path: string): Note | 'unknown
   }
 }
 
-/** What the last holder said, whether it is still there or not. */
+/** The note of the current or last holder. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- a file cannot say what was written into it
 export function readNote<Note extends Partial<LockNote>>(file: string | number): Note | undefined {
   try {
     return (JSON.parse(readFileSync(file, 'utf8')) ?? undefined) as Note | undefined;
   } catch {
-    // Nothing was said yet, or it is just being said.
+    // No note yet, or it is just being written.
     return undefined;
   }
 }

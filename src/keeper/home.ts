@@ -1,23 +1,22 @@
-// The home: the one folder in which a keeper keeps everything. Ours alone, or not used at all.
+// The home: the private state folder of a keeper.
 
 import { openSync, constants } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ensurePrivate, SERVER_SOCKET, socketIn } from '../system/private-folder.ts';
 
-/** In the home. */
 export const STATE_LOG = 'state.log';
 
 export interface Home {
   readonly folder: string;
   readonly socket: string;
-  /** Of the server, unless it was given another: whoever can enter its folder needs no token. */
+  /** The default socket of the server. Access to its folder replaces a token. */
   readonly serverSocket: string;
   readonly log: string;
-  /** Changes of state; an older part is beside it, with ".1" behind the name. */
+  /** State transitions; the rotated file has ".1" appended. */
   readonly stateLog: string;
-  /** Held by the keeper for as long as it lives: the kernel lets go of it when the keeper dies, however it dies. */
+  /** Held by the keeper as long as it lives. */
   readonly lock: string;
-  /** Held by whoever starts a keeper, so that a crowd of starters starts one. */
+  /** Held by a program that starts a keeper, so that concurrent programs start only one. */
   readonly startLock: string;
 }
 
@@ -35,7 +34,7 @@ export function openHome(path: string): Home {
   };
 }
 
-/** A private file that others may hold open too: for locks and logs. */
+/** Opens or creates a private file, for locks and logs. */
 export function openPrivate(path: string, flags: number): number {
   return openSync(path, flags | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
 }

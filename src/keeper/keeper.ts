@@ -1,5 +1,5 @@
-// The keeper: a host behind a unix socket. Every request runs on its own, so that no wait holds up another call, and
-// answers that a client does not read stay bounded (unsent-answers.ts).
+// The keeper: a host behind a unix socket. Requests run concurrently, so that no wait delays another call. Answers that a
+// client does not read use bounded memory (unsent-answers.ts).
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { CancelSignal } from '../base/cancel-signal.ts';
@@ -10,6 +10,7 @@ import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import type { Host, MakeLarge } from '../host/host.ts';
 import { loadPosix } from '../system/posix.ts';
 import { isReserved } from '../system/descriptor-reserve.ts';
+import { descriptorOf } from '../system/socket-descriptor.ts';
 import { PosixError } from '../system/posix-library.ts';
 import { isShortage } from '../system/proc-table.ts';
 import type { CallerOrigin, CloseReport } from '../protocol/host-api.ts';
@@ -35,20 +36,20 @@ export interface KeeperOptions {
   readonly version: string;
   /** Starts a server for a client that cannot have one of its own, and knows it again. */
   readonly server: { start(): Promise<unknown>; is(pid: number): boolean };
-  /** Leaves after this long without a connection, a live process, or a descendant of one. */
+  /** Exits after this long without a connection, a live process, or a living descendant. */
   readonly idleMs: number;
-  /** Told why it begins to end everything. */
+  /** Called with the reason when it begins to stop. */
   readonly stopping: (reason: string) => void;
-  /** Everything that can be ended has been: the home is given up to the next keeper. Must not throw. */
+  /** Called when everything has ended that can be ended, to release the home. Must not throw. */
   readonly released: (report: CloseReport) => void;
-  /** Called once, after the last client has its answers. */
+  /** Called once, after the last client has got its answers. */
   readonly left: () => void;
 }
 
 /** After a reply on a borrowed socket the server is informed this much later, so that the client runs first. */
 const DELIVERED_MS = 1;
 const ALIVE_MS = 60_000;
-/** A client that does not close its side holds up the end of the keeper for so long. */
+/** How long a client that does not close its side delays the exit of the keeper. */
 const FINISH_MS = 1000;
 
 export class Keeper {
@@ -64,7 +65,7 @@ export class Keeper {
     this.server = createServer({ pauseOnConnect: true }, (socket) => this.accept(socket));
   }
 
-  /** The socket is 0600 from the moment it exists, whatever umask the children are to inherit. */
+  /** The socket has mode 0600 from its creation, whatever umask the children inherit. */
   async listen(path: string): Promise<void> {
     const umask = process.umask(0o177);
     try {
@@ -79,7 +80,7 @@ export class Keeper {
     this.watchIdle();
   }
 
-  /** Ends every process, gives up the home, and leaves a turn later. Every caller is told the same. */
+  /** Ends every process, releases the home, and exits a turn later. All callers get the same report. */
   stop(reason: string, graceMs?: number): Promise<CloseReport> {
     this.closing ??= this.close(reason, graceMs);
     return this.closing;
@@ -88,12 +89,12 @@ export class Keeper {
   private async close(reason: string, graceMs: number | undefined): Promise<CloseReport> {
     this.options.stopping(reason);
     this.cancelIdle?.();
-    // The timers of a host keep no program alive, and the socket no longer does: Node would leave before the end is reached.
+    // Neither the timers of a host nor the closed server keep the event loop alive.
     const alive = setInterval(() => undefined, ALIVE_MS);
     this.server.close();
     const report = await this.options.host.shutDown(graceMs);
     this.options.released(report);
-    // Whoever asked for the end has its answer by then.
+    // After the answer to the client that asked for the stop.
     setImmediate(() => void this.leave().then(() => clearInterval(alive)));
     return report;
   }
@@ -108,7 +109,7 @@ export class Keeper {
 
   private accept(socket: Socket): void {
     const { host, server } = this.options;
-    if (takesLastOnes(socket)) {
+    if (usesReserve(socket)) {
       socket.destroy();
       return;
     }
@@ -123,7 +124,7 @@ export class Keeper {
     void this.admit(connection, socket);
   }
 
-  /** A connection is answered in the name of whoever is at its other end. Where that cannot be known it is closed. */
+  /** Finds out which process connected and what it may do. Closes the connection if that is not possible. */
   private async admit(connection: Connection, socket: Socket): Promise<void> {
     const { host, server, version } = this.options;
     const posix = loadPosix();
@@ -153,18 +154,17 @@ export class Keeper {
   }
 
   private async leaveIfIdle(): Promise<void> {
-    const isEmpty = await this.options.host.isIdle();
+    const isIdle = await this.options.host.isIdle();
     if (this.connections.size > 0) return;
-    if (isEmpty) await this.stop('there is nothing to keep');
+    if (isIdle) await this.stop('no process is left');
     else this.watchIdle();
   }
 }
 
-/** Half of the descriptors in reserve are for connections; without the other half nobody could be ended. */
-function takesLastOnes(socket: Socket): boolean {
+/** Connections may use half of the reserved descriptors; the other half is needed to end processes. */
+function usesReserve(socket: Socket): boolean {
   const posix = loadPosix();
-  const { _handle: handle } = socket as unknown as { _handle?: { fd?: number } };
-  return posix !== undefined && isReserved(posix, handle?.fd ?? -1, 0.5);
+  return posix !== undefined && isReserved(posix, descriptorOf(posix, socket) ?? -1, 0.5);
 }
 
 interface ConnectionEvents {
@@ -179,21 +179,21 @@ class Connection {
   private readonly events: ConnectionEvents;
   private readonly reader = new FrameReader();
   private readonly running = new Map<number, Cancellation>();
-  /** Those of them that go on when this connection has ended. */
+  /** Running requests that continue after this connection has closed. */
   private readonly deliveries = new Map<number, BorrowedSocket>();
-  /** Deliveries that are to be told of. */
+  /** Finished deliveries that the server must be informed of. */
   private readonly delivered = new DeferredBatch<number>(DELIVERED_MS, (ids) =>
-    this.tellDelivered(ids),
+    this.sendDelivered(ids),
   );
-  private readonly room: UnsentAnswers;
+  private readonly answers: UnsentAnswers;
   private scope: Scope = { inside: true };
 
   constructor(socket: Socket, host: Host, events: ConnectionEvents) {
     this.socket = socket;
     this.host = host;
     this.events = events;
-    this.room = new UnsentAnswers(socket);
-    // Told by 'close', which follows.
+    this.answers = new UnsentAnswers(socket);
+    // 'close' follows and handles it.
     socket.on('error', () => undefined);
     socket.on('close', () => this.closed());
   }
@@ -204,15 +204,15 @@ class Connection {
     const names = [...Object.keys(operations), 'deliver', 'origin', 'ping', 'serve', 'stop'];
     const about = { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names };
     const welcome: Welcome = { welcome: { ...about, ...(scope !== 'all' && { scope }) } };
-    this.room.send(welcome);
+    this.answers.send(welcome);
     this.socket.on('data', (chunk: Buffer) => this.received(chunk));
     this.socket.resume();
   }
 
-  /** Sends what waits and closes. */
+  /** Sends the waiting answers and closes. */
   finish(): Promise<void> {
     this.delivered.flush();
-    this.room.flush();
+    this.answers.flush();
     return new Promise((resolve) => {
       this.socket.once('close', () => resolve());
       this.socket.end();
@@ -225,7 +225,7 @@ class Connection {
     try {
       for (const message of this.reader.push(chunk)) this.handle(message as Request | Cancel);
     } catch {
-      // Not our protocol: there is no way to answer that the other side would understand.
+      // Not our protocol: the peer would not understand an answer.
       this.socket.destroy();
     }
   }
@@ -239,7 +239,7 @@ class Connection {
     const { id, op } = request;
     const cancellation = new Cancellation();
     this.running.set(id, cancellation);
-    // Without the request itself, which would be kept for as long as its answer takes.
+    // `answer` does not get the request, which would stay in memory as long as the answer takes.
     void this.answer(id, op, this.perform(request, cancellation));
   }
 
@@ -252,7 +252,7 @@ class Connection {
     }
     this.running.delete(id);
     if (op === 'deliver' && 'result' in answer) this.delivered.add(id);
-    else this.room.send(answer);
+    else this.answers.send(answer);
   }
 
   private async perform(asked: Request, signal: CancelSignal): Promise<unknown> {
@@ -270,7 +270,7 @@ class Connection {
         `This keeper does not know the operation "${op as string}".`,
       );
     }
-    const makeLarge: MakeLarge = (make) => this.room.make({ owner, signal }, make);
+    const makeLarge: MakeLarge = (make) => this.answers.make({ owner, signal }, make);
     if (op === 'read') {
       const name = request.near ? 'readExtent' : 'read';
       return this.host[name](owner, params as Params<'read'>, signal, makeLarge);
@@ -280,7 +280,7 @@ class Connection {
     if (op === 'search') {
       const search = (): Promise<unknown> =>
         this.host.search(owner, params as Params<'search'>, signal);
-      return this.room.search({ owner, signal }, search);
+      return this.answers.search({ owner, signal }, search);
     }
     if (op === 'list') return makeLarge(() => this.host.list(owner, params as Params<'list'>));
     const operation = this.host[op] as (...args: unknown[]) => Promise<unknown>;
@@ -313,8 +313,8 @@ class Connection {
     return {};
   }
 
-  private tellDelivered(ids: readonly number[]): void {
-    for (const id of ids) this.room.send({ id, result: {} });
+  private sendDelivered(ids: readonly number[]): void {
+    for (const id of ids) this.answers.send({ id, result: {} });
   }
 
   private closed(): void {
@@ -323,7 +323,7 @@ class Connection {
       if (caller) caller.watch(() => cancellation.abort());
       else cancellation.abort();
     }
-    this.room.close();
+    this.answers.close();
     this.events.gone();
   }
 }

@@ -1,5 +1,5 @@
-// The link: HostApi over the keeper's socket. Any number of calls are under way at once; each is answered once, or
-// fails with `keeper_lost` when the socket ends. Letting go of the link ends nothing.
+// The link: HostApi over the keeper's socket. Calls run concurrently; each is answered once, or fails with `keeper_lost`
+// when the socket closes. Closing the link ends no process.
 
 import { connect, type Socket } from 'node:net';
 import type { CancelSignal } from '../base/cancel-signal.ts';
@@ -33,40 +33,37 @@ import { ExtentReader } from './extent-reader.ts';
 
 export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
-  /** Resolves when the keeper has answered a caller on its own connection; absent when it does not know how. */
+  /** Resolves when the keeper has answered a caller on its own connection; absent if the keeper cannot. */
   readonly deliver?: (owner: Owner, delivery: Delivery, signal: CancelSignal) => Promise<unknown>;
   /** Says whether a program, which the caller holds, came from a process of this keeper; absent when it cannot say. */
   readonly origin?: (pid: number) => Promise<CallerOrigin>;
   /** Starts a server that speaks for every owner, and answers with what it says of itself; absent when it cannot. */
   readonly serve?: () => Promise<unknown>;
-  /** Ends every process, and the keeper, and says what could not be ended. */
+  /** Ends every process and the keeper, and reports what could not be ended. */
   stop(graceMs?: number): Promise<CloseReport>;
-  /** Resolves when the connection has ended, whoever ended it. */
+  /** Resolves when the connection has closed. */
   readonly ended: Promise<void>;
 };
 
-/**
- * Connects to a keeper that is there; ENOENT and ECONNREFUSED mean that none is. `pid` is the one that should answer, where
- * that is known.
- */
+/** Connects to a running keeper; ENOENT and ECONNREFUSED mean that there is none. `pid`: the keeper's, if known. */
 export async function openLink(path: string, pid?: number): Promise<KeeperLink> {
-  const wire = new Wire(await connected(path), pid);
-  const keeper = await wire.welcome;
+  const connection = new RpcConnection(await connected(path), pid);
+  const keeper = await connection.welcome;
   if (keeper.protocol !== PROTOCOL_VERSION) {
-    wire.close();
+    connection.close();
     throw new HoldfastError(
       'keeper_too_old',
       `The running keeper (${keeper.version}, pid ${keeper.pid}) speaks protocol ${keeper.protocol}, this program ${PROTOCOL_VERSION}.`,
       { keeperVersion: keeper.version, keeperPid: keeper.pid },
     );
   }
-  return linkOver(wire, keeper);
+  return linkOver(connection, keeper);
 }
 
-function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
+function linkOver(connection: RpcConnection, keeper: Welcome['welcome']): KeeperLink {
   const known = new Set(keeper.operations);
   const call = (op: OperationName) => (owner: Owner, params: unknown, signal?: CancelSignal) => {
-    if (known.has(op)) return wire.call({ op, owner, params }, signal);
+    if (known.has(op)) return connection.call({ op, owner, params }, signal);
     const problem = `The running keeper (${keeper.version}, pid ${keeper.pid}) does not know the operation "${op}".`;
     return Promise.reject(
       new HoldfastError('keeper_too_old', problem, {
@@ -76,36 +73,44 @@ function linkOver(wire: Wire, keeper: Welcome['welcome']): KeeperLink {
     );
   };
   const calls = Object.fromEntries(operationNames.map((name) => [name, call(name)]));
-  const near = new ExtentReader();
+  const extents = new ExtentReader();
   return {
     ...(calls as unknown as Omit<HostApi, 'close'>),
     read: (owner, params, signal) =>
-      near.page((isNear) => {
-        const request = { op: 'read', owner, params, near: isNear } as const;
-        return wire.call(request, signal) as Promise<Page | ExtentPage>;
+      extents.readPage((near) => {
+        const request = { op: 'read', owner, params, near } as const;
+        return connection.call(request, signal) as Promise<Page | ExtentPage>;
       }),
     ...(known.has('deliver') && {
-      deliver: (owner, params, signal) => wire.call({ op: 'deliver', owner, params }, signal),
+      deliver: (owner, params, signal) => connection.call({ op: 'deliver', owner, params }, signal),
     }),
     ...(known.has('origin') && {
       origin: (pid) =>
-        wire.call({ op: 'origin', owner: EVERYONE, params: { pid } }) as Promise<CallerOrigin>,
+        connection.call({
+          op: 'origin',
+          owner: EVERYONE,
+          params: { pid },
+        }) as Promise<CallerOrigin>,
     }),
     ...(known.has('serve') && {
-      serve: () => wire.call({ op: 'serve', owner: EVERYONE, params: {} }),
+      serve: () => connection.call({ op: 'serve', owner: EVERYONE, params: {} }),
     }),
     keeper,
-    ended: wire.ended,
+    ended: connection.ended,
     stop: async (graceMs) => {
       const params: StopParams = graceMs === undefined ? {} : { graceMs };
-      const report = (await wire.call({ op: 'stop', owner: '*', params })) as Partial<CloseReport>;
-      await wire.ended;
-      // An older keeper says nothing.
+      const report = (await connection.call({
+        op: 'stop',
+        owner: '*',
+        params,
+      })) as Partial<CloseReport>;
+      await connection.ended;
+      // An older keeper sends no report.
       return { ended: 0, survivors: [], problems: [], ...report };
     },
     close: async () => {
-      wire.close();
-      await wire.ended;
+      connection.close();
+      await connection.ended;
     },
   };
 }
@@ -119,15 +124,15 @@ function connected(path: string): Promise<Socket> {
 }
 
 interface Call {
-  /** Its answer goes to somebody else's connection, perhaps long after the keeper stood still. */
+  /** The keeper answers on another connection, and may do so after it was stopped and continued. */
   readonly delivers: boolean;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: HoldfastError) => void;
   readonly forget: () => void;
 }
 
-/** One socket: requests out, answers in, matched by number. */
-class Wire {
+/** One socket: sends requests and matches answers by number. */
+class RpcConnection {
   readonly welcome: Promise<Welcome['welcome']>;
   readonly ended: Promise<void>;
   private readonly socket: Socket;
@@ -140,15 +145,15 @@ class Wire {
   private pid: number | undefined;
   private readonly watch: PeerWatch;
   private welcomeDue = true;
-  /** The keeper stands still: calls are refused until it is heard again, or until a stopped one has been continued. */
-  private still: 'stopped' | 'silent' | undefined;
+  /** The keeper does not answer: calls are refused until it sends something, or a stopped keeper is continued. */
+  private unresponsive: 'stopped' | 'silent' | undefined;
 
   constructor(socket: Socket, pid: number | undefined) {
     this.socket = socket;
     this.pid = pid;
     this.watch = new PeerWatch({
       clock: systemClock,
-      owes: () => this.welcomeDue || this.still !== undefined || this.calls.size > 0,
+      owes: () => this.welcomeDue || this.unresponsive !== undefined || this.calls.size > 0,
       ping: () => this.ping(),
       pid: () => this.pid,
       silent: () => this.silent(),
@@ -159,7 +164,7 @@ class Wire {
       this.unwelcome = reject;
       socket.once('close', () => reject(this.lost()));
     });
-    // A link that ends before anybody asked for the welcome is told to whoever calls.
+    // The next call reports a link that closed before the welcome.
     this.welcome.catch(() => undefined);
     this.ended = new Promise((resolve) => {
       socket.once('close', () => resolve(this.close()));
@@ -173,13 +178,13 @@ class Wire {
   call(request: Omit<Request, 'id'>, signal?: CancelSignal): Promise<unknown> {
     if (signal?.aborted) return Promise.reject(abortedError());
     if (this.socket.destroyed) return Promise.reject(this.lost());
-    if (this.standsStill()) return Promise.reject(this.notAnswering());
+    if (this.isUnresponsive()) return Promise.reject(this.notAnswering());
     const id = ++this.lastId;
     this.watch.expect();
     return new Promise((resolve, reject) => {
       const cancel = (): void => this.send({ cancel: id });
       const forget = (): void => signal?.removeEventListener('abort', cancel);
-      // First: a request that is too large is refused here, and nobody waits for its answer.
+      // Before the call is registered: it throws for a request that is too large.
       this.send({ id, ...request });
       signal?.addEventListener('abort', cancel);
       this.calls.set(id, { resolve, reject, forget, delivers: request.op === 'deliver' });
@@ -198,7 +203,7 @@ class Wire {
 
   private received(chunk: Buffer): void {
     this.watch.heard();
-    this.still = undefined;
+    this.unresponsive = undefined;
     try {
       for (const message of this.reader.push(chunk)) this.handle(message as Welcome | Answer);
     } catch (error) {
@@ -227,22 +232,19 @@ class Wire {
     sendFrame(this.socket, message);
   }
 
-  /** An older keeper does not know the word, which it says, and so shows that it is alive. */
+  /** An older keeper answers "unsupported", which also shows that it is alive. */
   private ping(): void {
     this.send({ id: ++this.lastId, op: 'ping', owner: '*', params: {} });
   }
 
-  /**
-   * Whoever waits is told. The connection stays, for the keeper may be continued; so do deliveries, which it would then
-   * still make.
-   */
+  /** Rejects the waiting calls. The connection and the deliveries stay, because the keeper may be continued. */
   private silent(): void {
     if (this.welcomeDue) {
       this.unwelcome(this.notAnswering());
       this.close();
       return;
     }
-    this.still = isStopped(this.pid) ? 'stopped' : 'silent';
+    this.unresponsive = isStopped(this.pid) ? 'stopped' : 'silent';
     for (const [id, call] of this.calls) {
       if (call.delivers) continue;
       this.calls.delete(id);
@@ -252,9 +254,9 @@ class Wire {
     }
   }
 
-  private standsStill(): boolean {
-    if (this.still === 'stopped' && !isStopped(this.pid)) this.still = undefined;
-    return this.still !== undefined;
+  private isUnresponsive(): boolean {
+    if (this.unresponsive === 'stopped' && !isStopped(this.pid)) this.unresponsive = undefined;
+    return this.unresponsive !== undefined;
   }
 
   private notAnswering(): HoldfastError {

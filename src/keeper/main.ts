@@ -1,5 +1,5 @@
-// The keeper's main: takes the home, opens the host, listens, and says that it is ready on descriptor 3. It outlives
-// whoever started it and leaves by itself when there is nothing to keep.
+// The keeper's main: locks the home, opens the host, listens, and writes "ready" to descriptor 3. It outlives the program
+// that started it, and exits when no process is left.
 
 import { closeSync, rmSync, writeSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   const home = openHome(values.home);
   const lock = takeLock<KeeperNote>(home.lock);
   if (!lock) {
-    tell(TAKEN);
+    answerStarter(TAKEN);
     process.exitCode = 1;
     return;
   }
@@ -63,6 +63,7 @@ async function main(): Promise<void> {
     adopts: true,
     children: 'posix',
   });
+  states.note({ event: 'start', reason: `fast paths: ${host.fastPaths.join(', ')}` });
   const idleMs = Number(values['idle-ms'] ?? DEFAULT_IDLE_MS);
   const keeper = new Keeper({
     host,
@@ -80,13 +81,13 @@ async function main(): Promise<void> {
     },
     left: () => loadPosix()?.exit(0),
   });
-  // Left behind by a keeper that was killed; the lock says that nobody listens on it.
+  // A killed keeper may have left it; we hold the lock, so no keeper listens on it.
   rmSync(home.socket, { force: true });
   await keeper.listen(home.socket);
   handleSignals(keeper);
   goAhead({ batch: true });
   loadPosix()?.forbidTracing();
-  tell('ready');
+  answerStarter('ready');
 }
 
 function closeReason({ ended, strays = 0, survivors, problems }: CloseReport): string {
@@ -94,13 +95,13 @@ function closeReason({ ended, strays = 0, survivors, problems }: CloseReport): s
   return `${ended} ended${strays === 0 ? '' : `, ${strays} orphans ended`}, survivors: ${alive}, not done: ${problems.length}`;
 }
 
-/** The socket first: once the lock is free, the next keeper may already have put its own there. */
+/** The socket first: once the lock is free, the next keeper may create its own there. */
 function release(home: Home, lock: HomeLock<KeeperNote>): void {
   attempt('the socket', () => rmSync(home.socket, { force: true }));
   attempt('the lock', () => lock.release());
 }
 
-/** For what the keeper goes on without. */
+/** Reports an error and continues. */
 function attempt(what: string, act: () => void): void {
   try {
     act();
@@ -115,7 +116,7 @@ function handleSignals(keeper: Keeper): void {
   process.on('SIGHUP', () => undefined);
   // Without a handler SIGUSR1 opens Node's debugger to every local user.
   process.on('SIGUSR1', () => undefined);
-  // What it holds is worth more than a clean end: say it and go on.
+  // The running processes are worth more than a clean exit: report the error and continue.
   process.on('uncaughtException', (error) => report(`unexpected: ${error.stack ?? error.message}`));
   process.on('unhandledRejection', (reason) =>
     report(`unexpected: ${reason instanceof Error ? reason.stack : String(reason)}`),
@@ -133,7 +134,7 @@ function parseLimits(text: string | undefined): Partial<Limits> {
   return given;
 }
 
-/** Not by `process.stderr`: on a full disk that ends the program. Then there is nobody left to tell. */
+/** Not `process.stderr`, which ends the program on a full disk. */
 function report(message: string): void {
   try {
     writeSync(LOG_FD, `${new Date().toISOString()} ${message}\n`);
@@ -142,8 +143,8 @@ function report(message: string): void {
   }
 }
 
-/** To whoever started this keeper, if it was started that way. */
-function tell(message: string): void {
+/** To the program that started this keeper, if that passed descriptor 3. */
+function answerStarter(message: string): void {
   try {
     writeSync(READY_FD, `${message}\n`);
     closeSync(READY_FD);
@@ -155,6 +156,6 @@ function tell(message: string): void {
 main().catch((error: unknown) => {
   const reason = error instanceof Error ? error.message : String(error);
   report(reason);
-  tell(reason);
+  answerStarter(reason);
   process.exit(1);
 });

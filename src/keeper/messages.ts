@@ -1,5 +1,5 @@
-// What is said on the keeper's socket. The version counts changes of the framing and of these messages; a new operation
-// needs no new version, because a keeper says which operations it knows.
+// The messages on the keeper's socket. The version counts changes of the framing and of these messages; a new operation
+// needs no new version, because the welcome lists the operations.
 
 import type { ErrorShape } from '../protocol/errors.ts';
 import type { CallerOrigin, Owner } from '../protocol/host-api.ts';
@@ -7,7 +7,7 @@ import type { OperationName } from '../protocol/operations.ts';
 
 export const PROTOCOL_VERSION = 1;
 
-/** The first thing a keeper says on a connection. */
+/** The keeper's first message on a connection. */
 export interface Welcome {
   readonly welcome: {
     readonly protocol: number;
@@ -23,23 +23,23 @@ export interface Request {
   readonly id: number;
   /**
    * An operation of the host; "deliver": answer a caller on its own connection; "origin": say whether a program came from
-   * a process of this keeper; "ping": show that the keeper is alive; "serve": start a server; or "stop": end every process,
-   * say what could not be ended, and leave.
+   * a process of this keeper; "ping": show that the keeper is alive; "serve": start a server; "stop": end every process,
+   * report what could not be ended, and exit.
    */
   readonly op: OperationName | 'deliver' | 'origin' | 'ping' | 'serve' | 'stop';
   readonly owner: Owner;
   readonly params: unknown;
-  /** The caller can read the keeper's files: of a large page it need only be told where it stands. */
+  /** The caller can read the keeper's files: a large page may be answered with its extent. */
   readonly near?: boolean;
 }
 
 export interface StopParams {
-  /** Between TERM and KILL; by default the keeper's own. */
+  /** Between SIGTERM and SIGKILL; by default the keeper's limit. */
   readonly graceMs?: number;
 }
 
 export interface OriginParams {
-  /** Held by whoever asks, so that it stays this program's. */
+  /** The caller holds a pidfd of it, so that the pid is not reused. */
   readonly pid: number;
 }
 

@@ -1,6 +1,6 @@
-// The log of state transitions: one line for each time that a process or the keeper itself changed its state, so that a
-// stuck state can be explained afterwards. Private, bounded, and written in batches by a thread of the pool: no transition
-// waits for the disk. It has names and outcomes, never a command or an environment.
+// The log of state transitions: one line for each change of state of a process or of the keeper, so that a stuck state can
+// be explained afterwards. The file is private and bounded. A pool thread writes it in batches, so that no transition waits
+// for the disk. It contains names and outcomes, never a command or an environment.
 
 import {
   closeSync,
@@ -26,18 +26,18 @@ export interface StateLogOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly report: (message: string) => void;
-  /** Beyond this the file becomes the older one, and a new one is begun. */
+  /** The file is rotated at this size. */
   readonly maxBytes?: number;
 }
 
 const MAX_BYTES = 1024 * 1024;
-/** Lines of a moment are written together. */
+/** How long lines are collected before they are written. */
 const BATCH_MS = 200;
-/** Lines that may wait for a slow disk. */
+/** Most lines that wait for a slow disk. */
 const MOST_WAITING = 10_000;
 const LONGEST_WORD = 200;
 
-/** Short, and nothing in it has to be escaped. */
+/** Short text that needs no escapes. */
 const PLAIN = new RegExp(String.raw`^[ !#-\[\]-~]{0,${LONGEST_WORD}}$`);
 
 const writing = promisify(write);
@@ -47,7 +47,7 @@ export class StateLog {
   private readonly maxBytes: number;
   private fd: number | undefined;
   private bytes = 0;
-  /** Not written yet, nor made into text: as objects they cost a busy keeper's collector less. */
+  /** Not written yet. Kept as objects, which cost the garbage collector less than texts. */
   private waiting: (StateChange & { readonly wallMs: number })[] = [];
   private missing = 0;
   private cancel: (() => void) | undefined;
@@ -75,7 +75,7 @@ export class StateLog {
     this.writeSoon();
   }
 
-  /** Writes what waits, now. */
+  /** Writes the waiting lines synchronously. */
   close(): void {
     this.cancel?.();
     const { fd } = this;
@@ -97,7 +97,7 @@ export class StateLog {
     });
   }
 
-  /** Writes what waits; called by itself a moment after each line. */
+  /** Writes the waiting lines; also called by a timer after each line. */
   async flush(): Promise<void> {
     if (this.fd === undefined || this.busy || this.waiting.length === 0) return;
     this.busy = true;
@@ -108,7 +108,7 @@ export class StateLog {
       this.bytes += bytesWritten;
       if (this.bytes >= this.maxBytes) this.rotate();
     } catch {
-      // The disk refuses: the next line that it takes says how many are missing.
+      // The disk refuses: the next line that is written says how many are missing.
       this.missing += missing + count;
     } finally {
       this.busy = false;
@@ -121,7 +121,7 @@ export class StateLog {
     this.missing = 0;
     let time = { wallMs: Number.NaN, text: '' };
     const lines = this.waiting.map(({ wallMs, event, process, reason }) => {
-      // Many changes fall into one millisecond; its text costs more than the rest of the line.
+      // Many changes share a millisecond, whose text costs more than the rest of the line.
       if (wallMs !== time.wallMs) time = { wallMs, text: new Date(wallMs).toISOString() };
       const who = process ? `${word(process.owner)} ${word(process.id)}` : 'keeper';
       return `${time.text} ${event} ${who}: ${escaped(reason)}\n`;
@@ -135,7 +135,6 @@ export class StateLog {
   private rotate(): void {
     const { path } = this.options;
     const old = this.fd;
-    // Closed meanwhile.
     if (old === undefined) return;
     this.bytes = 0;
     try {
@@ -143,7 +142,7 @@ export class StateLog {
       this.fd = this.open();
       closeSync(old);
     } catch {
-      // Without a descriptor or a writable folder: bounded all the same.
+      // No descriptor, or the folder is not writable: keep the bound by truncating.
       ftruncateSync(old, 0);
     }
   }
@@ -153,12 +152,12 @@ export class StateLog {
   }
 }
 
-/** A name that a client chose, as one word. */
+/** A client's name as one word. */
 function word(text: string): string {
   return /^[\w.:@/-]+$/.test(text) && text.length <= LONGEST_WORD ? text : `"${escaped(text)}"`;
 }
 
-/** One line of printable ASCII, whatever a client chose. */
+/** One line of printable ASCII. */
 function escaped(text: string): string {
   if (PLAIN.test(text)) return text;
   const cut = text.length > LONGEST_WORD ? `${text.slice(0, LONGEST_WORD)}...` : text;

@@ -16,7 +16,7 @@ afterEach(() => {
 
 /** Both ends of a connection; the client does not read yet. */
 async function pair(): Promise<{ near: Socket; client: Socket }> {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-room-'));
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-answers-'));
   cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
   const server = createServer({ pauseOnConnect: true });
   server.listen(join(folder, 'socket'));
@@ -44,27 +44,27 @@ async function readAnswers(client: Socket, count: number): Promise<Answer[]> {
 
 it('[K36] answers that nobody reads wait unencoded, and no request is read meanwhile', async () => {
   const { near, client } = await pair();
-  const room = new UnsentAnswers(near);
+  const unsent = new UnsentAnswers(near);
   near.on('data', () => undefined);
   const text = 'x'.repeat(MiB);
-  for (let id = 0; id < 100; id += 1) room.send({ id, result: { text } });
+  for (let id = 0; id < 100; id += 1) unsent.send({ id, result: { text } });
   expect(near.writableLength).toBeLessThan(6 * MiB);
   expect(near.isPaused()).toBe(true);
   const answers = await readAnswers(client, 100);
   expect(answers.map(({ id }) => id)).toEqual(Array.from({ length: 100 }, (_, id) => id));
 });
 
-it('[K36] large answers are made two at a time, and only while there is room', async () => {
+it('[K36] large answers are made two at a time, and only while the buffer is below its limit', async () => {
   const { near, client } = await pair();
-  const room = new UnsentAnswers(near);
+  const unsent = new UnsentAnswers(near);
   let made = 0;
   const one = async (id: number): Promise<void> => {
     const { signal } = new AbortController();
-    const result = await room.make({ owner: 'a', signal }, async () => {
+    const result = await unsent.make({ owner: 'a', signal }, async () => {
       made += 1;
       return 'x'.repeat(MiB);
     });
-    room.send({ id, result });
+    unsent.send({ id, result });
   };
   const all = Array.from({ length: 50 }, (_, id) => one(id));
   await all[0];
@@ -77,18 +77,18 @@ it('[K36] large answers are made two at a time, and only while there is room', a
 
 it('[K72] of searches whose answers nobody reads only a few are made; other owners are not held up by them', async () => {
   const { near, client } = await pair();
-  const room = new UnsentAnswers(near);
+  const unsent = new UnsentAnswers(near);
   const { signal } = new AbortController();
   let made = 0;
   let over = (): void => undefined;
   const held = new Promise<void>((resolve) => (over = resolve));
   const one = async (owner: string, id: number, until?: Promise<void>): Promise<void> => {
-    const result = await room.search({ owner, signal }, async () => {
+    const result = await unsent.search({ owner, signal }, async () => {
       made += 1;
       await until;
       return 'x'.repeat(4 * MiB);
     });
-    room.send({ id, result });
+    unsent.send({ id, result });
   };
   const slow = Array.from({ length: 20 }, (_, id) => one('a', id, held));
   expect(made).toBe(4);
@@ -104,24 +104,24 @@ it('[K72] of searches whose answers nobody reads only a few are made; other owne
 
 it('[K72] a search that waits for its turn is given up when the client goes', async () => {
   const { near } = await pair();
-  const room = new UnsentAnswers(near);
+  const unsent = new UnsentAnswers(near);
   const gone = new AbortController();
   const { signal } = gone;
   const never = new Promise<void>(() => undefined);
-  for (let id = 0; id < 4; id += 1) void room.search({ owner: 'a', signal }, () => never);
-  const last = room.search({ owner: 'a', signal }, () => never);
+  for (let id = 0; id < 4; id += 1) void unsent.search({ owner: 'a', signal }, () => never);
+  const last = unsent.search({ owner: 'a', signal }, () => never);
   gone.abort();
-  room.close();
+  unsent.close();
   await expect(last).rejects.toMatchObject({ code: 'aborted' });
 });
 
-it('[H93] owners have their turns to have large answers made, whoever asked first', async () => {
+it('[H93] large answers are made for owners in turn, whatever the order of requests', async () => {
   const { near } = await pair();
-  const room = new UnsentAnswers(near);
+  const unsent = new UnsentAnswers(near);
   const { signal } = new AbortController();
   const order: string[] = [];
   const one = (owner: string): Promise<void> =>
-    room.make({ owner, signal }, async () => {
+    unsent.make({ owner, signal }, async () => {
       order.push(owner);
       await new Promise((resolve) => void setImmediate(resolve));
     });
@@ -133,9 +133,9 @@ it('[H93] owners have their turns to have large answers made, whoever asked firs
 
 it('[K35] an answer above the limit of a frame becomes an error, and the next one follows', async () => {
   const { near, client } = await pair();
-  const room = new UnsentAnswers(near);
-  room.send({ id: 1, result: 'x'.repeat(33 * MiB) });
-  room.send({ id: 2, result: 'small' });
+  const unsent = new UnsentAnswers(near);
+  unsent.send({ id: 1, result: 'x'.repeat(33 * MiB) });
+  unsent.send({ id: 2, result: 'small' });
   const answers = await readAnswers(client, 2);
   expect(answers).toMatchObject([
     { id: 1, error: { code: 'too_large' } },

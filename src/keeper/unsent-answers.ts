@@ -1,6 +1,6 @@
-// What one connection may have unsent. Answers are encoded, and large ones made, only while there is room for them; while
-// answers wait, no further request is read. So a client that does not read costs bounded memory, whatever it asks for. A
-// server asks for many owners on one connection: they have their turns to have large answers made.
+// Limits the unsent answers of one connection. Answers are encoded, and large ones made, only while the socket's buffer is
+// below a limit; while answers wait, no request is read. So a client that does not read costs bounded memory. A server asks
+// for many owners on one connection: their large answers are made fairly in turn.
 
 import type { Socket } from 'node:net';
 import type { CancelSignal } from '../base/cancel-signal.ts';
@@ -10,40 +10,40 @@ import { HoldfastError, toErrorShape } from '../protocol/errors.ts';
 import { sendFrame } from './frames.ts';
 import type { Answer, Welcome } from './messages.ts';
 
-/** Unsent bytes at which the next large answer is not made yet. */
-const LARGE_ROOM_BYTES = 1024 * 1024;
-/** Unsent bytes at which the next answer is not encoded yet: it waits as an object that shares its text with the host. */
-const ROOM_BYTES = 4 * 1024 * 1024;
-/** Large answers being made for one connection at a time. */
+/** At this many unsent bytes no large answer is made. */
+const MAX_UNSENT_FOR_LARGE = 1024 * 1024;
+/** At this many unsent bytes no answer is encoded: it waits as an object that shares its text with the host. */
+const MAX_UNSENT = 4 * 1024 * 1024;
+/** Large answers made concurrently for one connection. */
 const LARGE_AT_ONCE = 2;
-/** Searches of one owner under way for one connection at a time. */
+/** Concurrent searches of one owner on one connection. */
 const SEARCHES_AT_ONCE = 4;
 
 export class UnsentAnswers {
   private readonly socket: Socket;
   private readonly waiting: (Welcome | Answer)[] = [];
   private closed = false;
-  private readonly whileRoom = {
+  private readonly whileDrained = {
     isOpen: (): boolean =>
-      this.closed || (this.waiting.length === 0 && this.hasRoom(LARGE_ROOM_BYTES)),
+      this.closed || (this.waiting.length === 0 && this.isBelow(MAX_UNSENT_FOR_LARGE)),
     givenUp: abortedError,
   };
   private readonly turns = new FairTurns({
-    ...this.whileRoom,
+    ...this.whileDrained,
     atOnce: LARGE_AT_ONCE,
     byTime: true,
   });
-  private readonly searches = new FairTurns({ ...this.whileRoom, perOwner: SEARCHES_AT_ONCE });
+  private readonly searches = new FairTurns({ ...this.whileDrained, perOwner: SEARCHES_AT_ONCE });
 
   constructor(socket: Socket) {
     this.socket = socket;
     socket.on('drain', () => this.drained());
   }
 
-  /** At once where there is room, otherwise when the client has read what is before it. */
+  /** Sends now if the buffer is below its limit, otherwise when the client has read enough. */
   send(message: Welcome | Answer): void {
     if (this.socket.destroyed) return;
-    if (this.waiting.length === 0 && this.hasRoom(ROOM_BYTES)) {
+    if (this.waiting.length === 0 && this.isBelow(MAX_UNSENT)) {
       this.write(message);
       return;
     }
@@ -51,7 +51,7 @@ export class UnsentAnswers {
     this.socket.pause();
   }
 
-  /** Makes a large answer when there is room for it, and it is the owner's turn. */
+  /** Makes a large answer when the buffer is below its limit and it is the owner's turn. */
   make<T>(
     { owner, signal }: { readonly owner: string; readonly signal: CancelSignal },
     make: () => Promise<T>,
@@ -59,10 +59,7 @@ export class UnsentAnswers {
     return this.turns.run(owner, make, signal);
   }
 
-  /**
-   * Makes the answer of a search when there is room for it. A search can take long, so it takes no turn from other large
-   * answers, nor from searches of other owners.
-   */
+  /** The same for a search, which may take long: it uses no turn of other large answers or of other owners' searches. */
   async search<T>(
     { owner, signal }: { readonly owner: string; readonly signal: CancelSignal },
     make: () => Promise<T>,
@@ -73,17 +70,17 @@ export class UnsentAnswers {
       if (signal.aborted) throw abortedError();
       return await make();
     } finally {
-      // Behind the answer of this one, which may leave no room.
+      // After this answer has been sent, which may fill the buffer.
       setImmediate(() => this.searches.done(owner));
     }
   }
 
-  /** Encodes everything that waits: nothing more will come. */
+  /** Encodes all waiting answers: no more will come. */
   flush(): void {
     if (!this.socket.destroyed) for (const message of this.waiting.splice(0)) this.write(message);
   }
 
-  /** The client has gone: nothing waits for it any more. What is made for others needs no room of its connection. */
+  /** The client has disconnected: drops its answers. Answers in progress no longer wait for its buffer. */
   close(): void {
     this.waiting.length = 0;
     this.closed = true;
@@ -94,7 +91,7 @@ export class UnsentAnswers {
   private drained(): void {
     let sent = 0;
     for (const message of this.waiting) {
-      if (!this.hasRoom(ROOM_BYTES)) break;
+      if (!this.isBelow(MAX_UNSENT)) break;
       this.write(message);
       sent += 1;
     }
@@ -115,7 +112,7 @@ export class UnsentAnswers {
     }
   }
 
-  private hasRoom(bytes: number): boolean {
+  private isBelow(bytes: number): boolean {
     return this.socket.writableLength < bytes;
   }
 }

@@ -43,6 +43,9 @@ export interface Dialects {
   close(): Promise<void>;
 }
 
+const NO_HANDOVER =
+  'This Node does not let the keeper answer waiting clients: the server answers them itself.';
+
 export async function openDialects(options: DialectOptions): Promise<Dialects> {
   const { host, clock, report, home, env, metrics, pages, bearer } = options;
   const { defaultDirectory, heartbeatMs, detachMs, maxBodyBytes } = options;
@@ -68,7 +71,9 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
     heartbeatMs,
     report,
   });
-  const handover = new Handover(host);
+  const handOver = env['HOLDFAST_HANDOVER'] !== 'off';
+  const handover = new Handover(host, handOver);
+  if (handOver && !handover.isOn) report(NO_HANDOVER);
   const routes = [
     readyRoute,
     ...dashboardRoutes,

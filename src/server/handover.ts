@@ -3,14 +3,15 @@
 
 import { fstatSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import { Cancellation } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
 import { loadPosix } from '../system/posix.ts';
-import type { WaitedFor, Place } from '../keeper/borrowed-socket.ts';
+import { descriptorOf, socketDescriptorsWork } from '../system/socket-descriptor.ts';
+import type { WaitedFor, RemoteDescriptor } from '../keeper/borrowed-socket.ts';
 import type { KeeperLink } from '../keeper/link.ts';
+import { canFinishUnwritten, finishUnwritten } from './unwritten-finish.ts';
 import { JSON_HEADERS } from './http/unread-answers.ts';
 import { IDLE_MS } from './http/door.ts';
 import type { Exchange } from './http/router.ts';
@@ -24,6 +25,8 @@ const HEAD = `HTTP/1.1 200 OK\r\n${LINES.join('')}`;
 const KEPT = `Connection: keep-alive\r\nKeep-Alive: timeout=${IDLE_MS / 1000}\r\n`;
 
 export class Handover {
+  /** Also false where Node's internals are not what this relies on. */
+  readonly isOn: boolean;
   private readonly host: ReconnectingHost;
   private underWay = 0;
   private closing = false;
@@ -31,8 +34,11 @@ export class Handover {
   /** The keeper that was not permitted to take our descriptors. */
   private refusedBy: KeeperLink | undefined;
 
-  constructor(host: ReconnectingHost) {
+  /** `enabled`: false keeps every client with this server. */
+  constructor(host: ReconnectingHost, enabled = true) {
     this.host = host;
+    const posix = enabled ? loadPosix() : undefined;
+    this.isOn = posix !== undefined && socketDescriptorsWork(posix) && canFinishUnwritten();
   }
 
   /** From now on connections close because this server ends: waits at the keeper stay there. */
@@ -42,7 +48,7 @@ export class Handover {
 
   /** True if the keeper has answered; false if this server must. Throws what the operation throws. */
   async tryAnswer(exchange: Exchange, owner: Owner, waitedFor: WaitedFor): Promise<boolean> {
-    if (this.underWay >= MAX_HANDED_OVER) return false;
+    if (!this.isOn || this.underWay >= MAX_HANDED_OVER) return false;
     const link = await this.host.link();
     const to = connectionOf(exchange);
     if (!to || !link.deliver || link === this.refusedBy) return false;
@@ -56,7 +62,7 @@ export class Handover {
     } finally {
       this.underWay -= 1;
     }
-    finish(exchange.response);
+    finishUnwritten(exchange.response);
     return true;
   }
 
@@ -94,29 +100,11 @@ function headOf(response: ServerResponse): string {
 }
 
 /** Undefined if another answer must be sent first, or if the connection ends after this one. */
-function connectionOf({ request, response }: Exchange): Place | undefined {
+function connectionOf({ request, response }: Exchange): RemoteDescriptor | undefined {
   const { socket } = request;
-  const { fd = -1 } =
-    (socket as Socket & { readonly _handle?: { readonly fd?: number } })._handle ?? {};
+  const posix = loadPosix();
+  const fd = posix && descriptorOf(posix, socket);
   const itsTurn = response.socket === socket && socket.writableLength === 0;
-  if (fd < 0 || !itsTurn || !response.shouldKeepAlive) return undefined;
+  if (fd === undefined || !itsTurn || !response.shouldKeepAlive) return undefined;
   return { pid: process.pid, fd, inode: fstatSync(fd).ino };
-}
-
-/** Lets Node finish this response, and read the next request, without writing anything. */
-function finish(response: ServerResponse): void {
-  const { socket } = response;
-  if (!socket || response.destroyed) return;
-  const unwritten = (_bytes: unknown, ...rest: unknown[]): boolean => {
-    const written = rest.find((value) => typeof value === 'function');
-    if (written) process.nextTick(written);
-    return true;
-  };
-  Object.defineProperty(socket, 'write', { value: unwritten, configurable: true });
-  try {
-    response.writeHead(200, { 'Content-Length': 0 });
-    response.end();
-  } finally {
-    Reflect.deleteProperty(socket, 'write');
-  }
 }

@@ -3,8 +3,8 @@
 // always end its processes.
 
 import { closeSync } from 'node:fs';
-import type { Disk } from '../base/disk.ts';
-import type { Posix } from './posix.ts';
+import { systemDisk, type Disk } from '../base/disk.ts';
+import { loadPosix, type Posix } from './posix.ts';
 import { PosixError, tryQuery } from './posix-library.ts';
 
 const MOST_RESERVED = 64;
@@ -53,4 +53,12 @@ export function diskBeforeReserve(disk: Disk, posix: Posix): Disk {
       return fd;
     },
   };
+}
+
+/** The disk of a host: Node's file functions plus system calls that Node lacks. */
+export function hostDisk(): Disk {
+  const posix = loadPosix();
+  if (!posix) return systemDisk;
+  const disk = { ...systemDisk, evictPages: (fd: number) => posix.evictPages(fd) };
+  return diskBeforeReserve(disk, posix);
 }

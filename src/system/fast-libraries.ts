@@ -2,13 +2,21 @@
 
 import { useFastBase64 } from '../base/bytes/base64.ts';
 import { useFastCrc32 } from '../base/bytes/crc32.ts';
-import { once } from '../base/once.ts';
 import { fastBase64, fastCrc32 } from './posix-library.ts';
 
-/** For the calling thread only. */
-export const useFastLibraries = once(() => {
+let installed: readonly string[] | undefined;
+
+/** Once, for the calling thread only. Returns the names of what it installed. */
+export function useFastLibraries(): readonly string[] {
+  installed ??= install();
+  return installed;
+}
+
+function install(): string[] {
   const checksum = fastCrc32();
-  if (checksum) useFastCrc32(checksum);
   const encode = fastBase64();
-  if (encode) useFastBase64(encode);
-});
+  return [
+    ...(checksum && useFastCrc32(checksum) ? ['CRC-32 by libdeflate'] : []),
+    ...(encode && useFastBase64(encode) ? ['base64 by simdutf'] : []),
+  ];
+}

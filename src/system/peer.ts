@@ -1,9 +1,10 @@
-// The process at the other end of a unix socket. Its number is believed only while the process is held.
+// The process at the other end of a unix socket. Its pid is valid only while we hold a pidfd of it.
 
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Posix } from './posix.ts';
 import { PosixError, type Binding } from './posix-library.ts';
+import { descriptorOf } from './socket-descriptor.ts';
 
 const SOL_SOCKET = 1;
 /** The same numbers on every architecture that posix.ts lists. */
@@ -16,13 +17,13 @@ export function bindPeers({ failing, trying }: Binding) {
   const bytes = new Uint32Array(1);
 
   return {
-    /** Who connected. 0: a process that cannot be seen from this pid namespace. */
+    /** The pid of the peer; 0 if our pid namespace does not show it. */
     peerPid(fd: number): number {
       bytes[0] = 12;
       getsockopt(fd, SOL_SOCKET, SO_PEERCRED, value, bytes);
       return value[0] ?? 0;
     },
-    /** A pidfd of who connected; "gone" when it was reaped; undefined before Linux 6.5. */
+    /** A pidfd of the peer; "gone" if it was reaped; undefined before Linux 6.5. */
     peerProcess(fd: number): number | 'gone' | undefined {
       bytes[0] = 4;
       const result = tryGetsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, value, bytes);
@@ -33,18 +34,18 @@ export function bindPeers({ failing, trying }: Binding) {
   };
 }
 
-/** Who connected, as long as it has not been released. */
+/** The connected process, until it is released. */
 export interface Peer {
   readonly pid: number;
-  /** It has ended: what was read about its number meanwhile may be about another process. */
+  /** It has ended: what was read about its pid may be about another process. */
   hasEnded(): boolean;
   release(): void;
 }
 
-/** "outside": a process that this pid namespace does not see. "gone": it has ended already. */
+/** "outside": our pid namespace does not show it. "gone": it has ended already. */
 export function holdPeer(posix: Posix, socket: Socket): Peer | 'outside' | 'gone' {
-  const fd = descriptorOf(socket);
-  if (fd < 0) return 'gone';
+  const fd = descriptorOf(posix, socket);
+  if (fd === undefined) return 'gone';
   const pid = posix.peerPid(fd);
   if (pid === 0) return 'outside';
   const pidfd = posix.peerProcess(fd) ?? openedNow(posix, pid);
@@ -64,10 +65,4 @@ function openedNow(posix: Posix, pid: number): number | 'gone' {
     if (error instanceof PosixError && error.errno === 'ESRCH') return 'gone';
     throw error;
   }
-}
-
-/** Node's own, which it does not document: the descriptor is nowhere else. */
-function descriptorOf(socket: Socket): number {
-  const { _handle: handle } = socket as unknown as { _handle?: { fd?: number } };
-  return handle?.fd ?? -1;
 }

@@ -8,6 +8,7 @@ import type * as Koffi from 'koffi';
 
 import type { EncodeBase64 } from '../base/bytes/base64.ts';
 import type { Crc32 } from '../base/bytes/crc32.ts';
+import { watchByKoffi, watchByThread, type WatchReadable } from './loop-poll.ts';
 
 export class PosixError extends Error {
   /** "ENOENT" */
@@ -58,15 +59,8 @@ export interface Binding {
   readonly threaded: (definition: string) => Call<Promise<number>>;
   /** Address of a buffer's memory, which must not move while the address is used. */
   readonly address: (bytes: ArrayBufferView) => bigint;
-  /** Calls back in every turn of the event loop in which the descriptor is readable, until the handle is closed. */
-  readonly whenReadable: (fd: number, callback: () => void) => LoopHandle;
-}
-
-/** While it is referenced it keeps the event loop alive. */
-export interface LoopHandle {
-  ref(): void;
-  unref(): void;
-  close(): void;
+  /** Two ways to watch a descriptor from the event loop; the second works without koffi's poll handle. */
+  readonly watch: { readonly koffi: WatchReadable; readonly thread: WatchReadable };
 }
 
 function loadKoffi(): typeof Koffi {
@@ -144,20 +138,10 @@ export function openLibrary(): Binding {
       return result;
     };
   };
-  const nothing = (): void => undefined;
-  const whenReadable: Binding['whenReadable'] = (fd, callback) =>
-    koffi.node.poll(fd, { readable: true }, () => {
-      // koffi calls back without a callback scope: from Node 26 on, promises would wait for the next event otherwise.
-      setImmediate(nothing);
-      try {
-        callback();
-      } catch (error) {
-        // koffi would drop the error and stop polling.
-        setImmediate(() => {
-          throw error;
-        });
-      }
-    });
+  const watch = {
+    koffi: watchByKoffi((...args) => koffi.node.poll(...args)),
+    thread: watchByThread(threaded('int poll(void *fds, unsigned long count, int timeoutMs)')),
+  };
   const address: Binding['address'] = (bytes) => koffi.address(bytes);
-  return { failing, trying, plain, threaded, address, whenReadable };
+  return { failing, trying, plain, threaded, address, watch };
 }

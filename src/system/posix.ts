@@ -79,7 +79,7 @@ function bindDescriptors({ failing, trying, threaded }: Binding) {
   };
 }
 
-function bindEpoll({ failing, trying, whenReadable }: Binding) {
+function bindEpoll({ failing, trying, watch }: Binding) {
   const create = failing('int epoll_create1(int flags)');
   const control = failing('int epoll_ctl(int epoll, int operation, int fd, void *event)');
   const wait = trying('int epoll_wait(int epoll, void *events, int count, int timeoutMs)');
@@ -92,7 +92,7 @@ function bindEpoll({ failing, trying, whenReadable }: Binding) {
   const events = Buffer.alloc(size * atOnce);
 
   return {
-    whenReadable,
+    watch,
     openEpoll: (): number => create(O_CLOEXEC),
     /** Watches these directions of `fd`. */
     epollSet(epoll: number, fd: number, to: { read: boolean; write: boolean; known: boolean }) {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import type { KeeperLink } from '../../src/keeper/link.ts';
-import { main, Place, type Running } from '../support/command-line.ts';
+import { main, Place, Running } from '../support/command-line.ts';
 import { PREFIX } from '../support/coder-client.ts';
 import { temporaryFolder } from '../support/hosts.ts';
 import { requirePosix } from '../support/recorder.ts';
@@ -233,7 +233,23 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
   });
 });
 
-describe('a caller whose connection cannot be had', () => {
+describe('a caller whose connection cannot be taken', () => {
+  it('[SV71] is answered by the server when HOLDFAST_HANDOVER is off', async () => {
+    server.child.kill('SIGTERM');
+    await server.ended;
+    server = new Running(['serve', '--json'], { env: { ...place.env, HOLDFAST_HANDOVER: 'off' } });
+    await server.until('stdout', '\n');
+    ready = JSON.parse(server.text('stdout')) as Ready;
+    const caller = connection();
+    const first = await held(caller);
+    const before = openSockets();
+    caller.write(first.wait);
+    await parked(1);
+    expect(openSockets()).toBe(before);
+    first.end();
+    expect(told(await caller.answer())).toMatchObject(ENDED);
+  });
+
   it.skipIf(process.getuid?.() !== 0)(
     '[SV23] is answered by the server where the keeper cannot have its connection',
     async () => {

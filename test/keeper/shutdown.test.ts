@@ -331,6 +331,7 @@ describe('the end of a keeper', () => {
     ]);
     expect(of(ended)).toContain('exit: SIGTERM by host closed');
     expect(text).toMatch(/ start keeper: pid \d+, version /);
+    expect(text).toMatch(/ start keeper: fast paths: .*output by (?:koffi|thread)\n/);
     expect(text).toMatch(/ stop keeper: a client asked for it\n/);
     expect(text).toMatch(/ stop keeper: 1 ended, survivors: none, not done: 0\n$/);
     await place.close();

@@ -54,6 +54,11 @@ export class Children {
       : startPipeChild(plan, this.tools);
   }
 
+  /** Tests the fast path for reading output, and replaces it if it does not work. Names what is used. */
+  async checkPoll(): Promise<'koffi' | 'thread' | 'node'> {
+    return this.tools ? this.tools.poller.check() : 'node';
+  }
+
   /** Whether this is a child that we started and have not reaped. */
   isRoot(pid: number): boolean {
     return this.tools?.reaper.has(pid) ?? false;

@@ -1,10 +1,11 @@
 // Watches any number of descriptors with one epoll set behind one handle of the event loop. A Node socket per pipe would
 // cost each start a tenth of a millisecond, and libuv reports the end of a terminal too early.
 
-import { closeSync } from 'node:fs';
+import { closeSync, writeSync } from 'node:fs';
 
 import type { Posix } from '../../system/posix.ts';
-import { PosixError, type LoopHandle } from '../../system/posix-library.ts';
+import { checkLoopPoll, type LoopHandle, type WatchReadable } from '../../system/loop-poll.ts';
+import { PosixError } from '../../system/posix-library.ts';
 
 /** The directions to watch. */
 export interface Interest {
@@ -27,7 +28,7 @@ const RETRYABLE: ReadonlySet<string> = new Set(['ENOMEM', 'ENOSPC']);
 export class Poller {
   private readonly posix: Posix;
   private readonly epoll: number;
-  private readonly handle: LoopHandle;
+  private handle: LoopHandle;
   private readonly watched = new Map<number, Interest & { readonly ready: Ready }>();
   /** In the kernel's epoll set. */
   private readonly registered = new Set<number>();
@@ -38,8 +39,29 @@ export class Poller {
   constructor(posix: Posix) {
     this.posix = posix;
     this.epoll = posix.openEpoll();
-    this.handle = posix.whenReadable(this.epoll, () => this.dispatch());
-    this.handle.unref();
+    this.handle = this.open(posix.watch.koffi);
+  }
+
+  private open(watch: WatchReadable): LoopHandle {
+    const handle = watch(this.epoll, () => this.dispatch());
+    handle.unref();
+    return handle;
+  }
+
+  /** Tests koffi's poll handle with a pipe; if it does not work, a pool thread polls instead. */
+  async check(watch = this.posix.watch.koffi, withinMs?: number): Promise<'koffi' | 'thread'> {
+    const [read, write] = this.posix.pipe();
+    try {
+      const fill = (): void => void writeSync(write, '.');
+      if (await checkLoopPoll(watch, { read, fill }, withinMs)) return 'koffi';
+    } finally {
+      closeSync(read);
+      closeSync(write);
+    }
+    this.handle.close();
+    this.handle = this.open(this.posix.watch.thread);
+    if (this.watched.size > 0) this.handle.ref();
+    return 'thread';
   }
 
   /** Calls `ready` from the event loop whenever a watched direction is ready. */
