@@ -53,7 +53,8 @@ const ABOVE = 'above';
 const MAX_FILE_LINES = 300;
 const MAX_FOLDER_FILES = 16;
 /** Floors whose prose follows the stricter list of words. */
-const PLAIN_FLOORS = 'base protocol system journal keeper screen client terminals tools server'.split(' ');
+const PLAIN_FLOORS =
+  'base protocol system journal host keeper screen client terminals tools server'.split(' ');
 /** Their files on disk have a field "sum". */
 const STORED_SUMS = ['src/server/http/tokens.ts', 'src/server/dashboard/page-sessions.ts'];
 const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git']);

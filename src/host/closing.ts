@@ -1,5 +1,5 @@
-// Ending everything that a host holds, for good. Every step is bounded and is taken whatever became of the ones before it;
-// what could not be done is reported, not thrown.
+// Closes a host: ends everything that it holds. Every step has a time limit and runs whatever became of the earlier
+// ones. Failures are reported, not thrown.
 
 import type { Clock } from '../base/clock.ts';
 import type { CloseReport, SignalResult } from '../protocol/host-api.ts';
@@ -12,12 +12,12 @@ import { commandOf } from '../system/proc-table.ts';
 import type { StraysEnd } from './descendants/strays.ts';
 import { KILL_MS } from './descendants/termination.ts';
 
-/** A step that waits for a disk or a thread. */
+/** Limit of a step that waits for a disk or a thread. */
 const STEP_MS = 1000;
-/** Beyond the grace and the time of KILL: for looking at every process of a busy machine. */
+/** Added to the grace and the time of SIGKILL, for searches on a busy machine. */
 const LOOKING_MS = 1500;
 
-/** Ending orphans of nobody: a little more than that gives itself. */
+/** Limit for ending unknown orphans: slightly more than they use themselves. */
 const STRAYS_MS = 2500;
 
 const UNSEARCHED = 'descendants outside its group could not be looked for: no free file descriptor';
@@ -55,7 +55,7 @@ export class Closing {
     this.problems.push(`${what}: ${reason}`);
   }
 
-  /** TERM, the grace and KILL for each of these and its descendants. */
+  /** SIGTERM, the grace and SIGKILL for each of these and its descendants. */
   async end(
     processes: readonly HeldProcess[],
     graceMs: number,
@@ -76,7 +76,7 @@ export class Closing {
     this.ended = processes.length - alive.size;
   }
 
-  /** Ends what is left of processes that were settled, and says who would not end. */
+  /** Ends orphans of settled processes, and reports the survivors. */
   async endStrays(end: () => Promise<StraysEnd>): Promise<void> {
     await this.step(
       'orphans',
@@ -94,7 +94,7 @@ export class Closing {
     );
   }
 
-  /** On a full disk memory alone has the outcomes of what ended since: they have been told, and must not become lost. */
+  /** On a full disk only memory has recent outcomes. Callers have seen them, so they must not become "lost". */
   async storeOutcomes(processes: readonly HeldProcess[], reserve: Reserve): Promise<void> {
     const held = (): { id: string; journal: Journal }[] =>
       processes.flatMap(({ facts: { id }, journal }) =>
@@ -112,7 +112,7 @@ export class Closing {
     }
   }
 
-  /** Something unexpected stood in the way: KILL for the group of a root that is ours to reap needs nothing else. */
+  /** After an unexpected error: SIGKILL to the group of a root that we can reap needs nothing else. */
   private async endGroup(process: HeldProcess, problem: string): Promise<void> {
     this.problem(`process ${process.facts.id}`, problem);
     if (!process.rootAlive) return;
@@ -143,7 +143,7 @@ export class Closing {
   }
 }
 
-/** Why it did not work; undefined when it did. */
+/** The reason why it failed; undefined if it succeeded. */
 async function attempt(act: () => unknown): Promise<string | undefined> {
   try {
     await act();

@@ -1,4 +1,4 @@
-// The secret of a host's folder, by which equal starts are recognised.
+// The secret of a host's folder, which recognises equal starts.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -6,22 +6,22 @@ import { errnoOf } from '../base/disk.ts';
 
 const KEY_BYTES = 32;
 
-/** A secret that is made once per folder. Where it cannot be kept it lasts as long as this program. */
+/** Made once per folder. If it cannot be stored, it lasts as long as this program. */
 export function folderKey(path: string): Buffer {
   const kept = readKey(path);
   if (kept) return kept;
   const made = randomBytes(KEY_BYTES);
   try {
-    // Under another name first: a crash in between leaves no part of a key under this one.
+    // Written under another name first, so that a crash leaves no partial key.
     writeFileSync(`${path}.new`, made, { mode: 0o600 });
     renameSync(`${path}.new`, path);
   } catch {
-    // A disk that takes no key now may take one the next time.
+    // If the disk refuses it now, the next host stores a new one.
   }
   return made;
 }
 
-/** Undefined when there is none, or only the beginning of one that an earlier version left when it was killed. */
+/** Undefined if there is none, or only a partial one of an earlier version. */
 function readKey(path: string): Buffer | undefined {
   try {
     const key = readFileSync(path);

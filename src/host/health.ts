@@ -1,4 +1,4 @@
-// The figures of a host: what it holds, and whether everything of it can be stored.
+// The figures of a host: what it holds, and whether everything can be stored.
 
 import type { Results } from '../protocol/host-api.ts';
 import { residentBytes } from '../system/resources.ts';

@@ -33,17 +33,17 @@ const fail = (call: string) => (): never => {
 const but = (broken: Partial<Posix>): Posix => ({ ...nursery.posix, ...broken });
 
 describe('a kernel that does not tell', () => {
-  test('[H100] how much a pipe holds: the exit is told, behind all that was printed', async () => {
+  test('[H100] how much a pipe holds: the exit is reported after all output', async () => {
     const posix = but({ readableBytes: fail('ioctl') });
     const { child, recorder } = await nursery.start(
       (plan, tools) => startPipeChild(plan, { ...tools, posix }),
-      // Somebody holds the pipe open: its end is not what tells that all was read.
+      // The pipe is held open, so that its end does not show that all was read.
       shellPlan('sleep 1000 & printf %s $!; exit 3'),
     );
     // So that the exit finds something to read.
     child.pause();
     await recorder.exit();
-    expect(recorder.told).toEqual(['output', 'exited']);
+    expect(recorder.calls).toEqual(['output', 'exited']);
     expect(recorder.status).toEqual({ code: 3 });
     process.kill(Number(recorder.text('merged')), 'SIGKILL');
     child.resume();

@@ -1,5 +1,5 @@
-// The life cycle of processes: the parts of a host, and what happens to a process when it starts,
-// exits, closes, is forgotten, is found again after a crash, and when everything ends.
+// The life cycle of processes: the parts of a host, and what happens when a process starts, exits, closes, is deleted
+// or is recovered, and when the host closes.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,7 +47,7 @@ import { killUnrecordedStarts } from './descendants/unrecorded-starts.ts';
 const BATCH_BYTES = 256 * 1024;
 /** The kernel usually wakes the waiting client on our processor; bookkeeping 1 ms later lets it run first. */
 const EXITED_MS = 1;
-/** What nobody waits for is done for several together. */
+/** Clean-up that nobody waits for is done in batches. */
 const MAX_CLOSED_BATCH = 8;
 const CLOSED_MS = 20;
 
@@ -68,11 +68,9 @@ export class ProcessLifecycle {
   private readonly syncer: Syncer;
   private keepingBounds = false;
   private readonly reserve: Reserve;
-  /** Closed ones that the disk has not taken yet: their journals keep a file open until it has. */
+  /** Closed processes whose journals are not stored yet: each keeps a file open. */
   private readonly unwritten = new Set<HeldProcess>();
-  /** Those that have exited. */
   private readonly exited = new DeferredBatch<HeldProcess>(EXITED_MS, (all) => this.onExited(all));
-  /** Those that have closed. */
   private readonly ended = new DeferredBatch<HeldProcess>(CLOSED_MS, (all) => this.cleanUp(all));
 
   constructor(options: HostOptions) {
@@ -135,7 +133,7 @@ export class ProcessLifecycle {
     this.starter = new Starter(this.starterOptions);
   }
 
-  /** Once for all writes of a turn. */
+  /** Once for all writes of a turn of the event loop. */
   private keepBoundsSoon(): void {
     if (this.keepingBounds) return;
     this.keepingBounds = true;
@@ -163,7 +161,7 @@ export class ProcessLifecycle {
     return this.starter.start(owner, spec);
   }
 
-  /** Resolves when no start of these ids is under way. */
+  /** Resolves when no start of these ids is pending. */
   async startsUnderWay(owner: Owner, ids: readonly string[]): Promise<void> {
     for (const id of ids) await this.starter.underWay(owner, id)?.catch(() => undefined);
   }
@@ -176,7 +174,7 @@ export class ProcessLifecycle {
     });
   }
 
-  /** Ends a process and all its descendants. Undefined when it ended by itself in the meantime. */
+  /** Ends a process and all its descendants. Undefined if it has ended meanwhile. */
   async end(process: HeldProcess, by: string, graceMs?: number): Promise<SignalResult | undefined> {
     try {
       return await this.signal(process, { signal: 'terminate', by, graceMs });
@@ -186,11 +184,11 @@ export class ProcessLifecycle {
     }
   }
 
-  /** Takes up what an earlier host left in the folder. */
+  /** Recovers the processes of an earlier host. */
   async recover(): Promise<void> {
     this.reserve.fill();
     await this.feed.open();
-    // Bounds are kept when all are known: before, the first ones would pay for everybody.
+    // Apply the limits only when all processes are known, so that the first ones do not pay for all.
     this.keepingBounds = true;
     const turns = new Turns();
     const { recovered, unrecorded } = await recoverProcesses(
@@ -219,7 +217,7 @@ export class ProcessLifecycle {
     this.leases.restore(recovered);
   }
 
-  /** Ends everything that was started and leaves no descendant. Always completes. */
+  /** Ends every process with all descendants. Always completes. */
   async close(matcher: Matcher, graceMs = this.limits.graceMs): Promise<CloseReport> {
     const closing = new Closing(this.clock);
     await closing.step('starts under way', () => this.starter.close());
@@ -252,7 +250,7 @@ export class ProcessLifecycle {
       journal.onStorage((problem) => this.storageChanged(process, problem));
     }
     const { hardTimeoutMs, terminal } = facts;
-    // The lease was open when the start was admitted, and may be over before the process is there.
+    // The lease was open when the start was admitted, but may have ended since.
     if (!this.leases.covers(facts)) void this.end(process, LEASE_ENDED);
     if (terminal?.idleTimeoutMs !== undefined)
       endWhenIdle(process, terminal.idleTimeoutMs, this.clock, async () => {
@@ -302,7 +300,7 @@ export class ProcessLifecycle {
     if (this.ended.size === MAX_CLOSED_BATCH) setImmediate(() => this.ended.flush());
   }
 
-  /** What nobody waits for. */
+  /** Clean-up that nobody waits for. */
   private cleanUp(processes: readonly HeldProcess[]): void {
     const all = [...this.unwritten, ...processes];
     this.unwritten.clear();

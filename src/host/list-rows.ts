@@ -1,16 +1,16 @@
-// The rows of a list: slim, and together no larger than one answer may be.
+// The rows of a list: slim, and together no larger than an answer may be.
 
 import { MAX_LIST_CHARS, MAX_ROW_CHARS } from '../protocol/limits.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import type { HeldProcess } from './process/held-process.ts';
 
 const CUT = '…';
-/** Of the other fields of a row, their names included. */
+/** Estimate for the other fields of a row, with their names. */
 const ROW_CHARS = 700;
-/** An argument's quotes and comma count too: there may be thousands of empty ones. */
+/** Quotes and comma of an argument: there may be thousands of empty ones. */
 const ARGUMENT_CHARS = 4;
 
-/** As many of the rows, from the first on, as one answer may hold; at least one. */
+/** As many rows as fit in one answer, from the first on; at least one. */
 export function listRows(processes: readonly Pick<HeldProcess, 'info'>[]): ProcessInfo[] {
   const rows: ProcessInfo[] = [];
   let chars = 0;
@@ -23,7 +23,7 @@ export function listRows(processes: readonly Pick<HeldProcess, 'info'>[]): Proce
   return rows;
 }
 
-/** The same with a short command line, marked as cut where it had to be. */
+/** The same with a short command line, marked as cut if needed. */
 export function slimRow(info: ProcessInfo): ProcessInfo {
   const command = cutText(info.command, MAX_ROW_CHARS);
   const argv = cutArguments(info.argv);
@@ -33,7 +33,7 @@ export function slimRow(info: ProcessInfo): ProcessInfo {
 
 function cutText(text: string, most: number): string {
   if (text.length <= most) return text;
-  // Half a character would be no text.
+  // Do not split a surrogate pair.
   return text.slice(0, most).replace(/[\ud800-\udbff]$/, '') + CUT;
 }
 

@@ -1,4 +1,4 @@
-// Programs of this machine that are not processes of the host: those that call it, and helpers that it starts for itself.
+// Programs on this machine that are not processes of the host: its callers, and helpers that it starts for itself.
 
 import type { CallerOrigin } from '../protocol/host-api.ts';
 import type { LaunchPlan } from '../protocol/process.ts';

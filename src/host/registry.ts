@@ -1,5 +1,5 @@
-// The registry: every process the host knows, found only through its owner, forgotten in time. Ids and keys belong to
-// their owner: two owners may use the same ones and neither can tell that the other does.
+// The registry: every process that the host knows, found only through its owner. Ids and keys belong to their owner:
+// two owners may use the same ones without noticing each other.
 
 import type { Clock } from '../base/clock.ts';
 import { HoldfastError } from '../protocol/errors.ts';
@@ -18,24 +18,24 @@ export interface RegistryOptions {
   readonly limits: Limits;
   readonly usage: DiskUsage;
   readonly forgotten: (process: HeldProcess, reason: string) => void;
-  /** The journal of one that is forgotten, to be removed; answers what is wrong with the disk. */
+  /** Removes the journal of a deleted process; returns the problem if the disk refuses. */
   readonly discard: (journal: Journal | EndedJournal) => HoldfastError | undefined;
-  /** Looks whether a process has settled. */
+  /** Checks whether a process has settled. */
   readonly look: (process: HeldProcess) => void;
 }
 
-/** When a process that is due but not settled is looked at again. */
+/** When a process that is due for deletion but not settled is checked again. */
 const LOOK_AGAIN_MS = 60_000;
 
 export class Registry {
   private readonly options: RegistryOptions;
-  /** By owner and id. Insertion order is the order of starting. */
+  /** By owner and id, in the order of starting. */
   private readonly processes = new Map<string, HeldProcess>();
   private readonly keys = new Map<string, HeldProcess>();
-  /** Closed ones, in the order of closing. */
+  /** In the order of closing. */
   private readonly closed = new Set<HeldProcess>();
   readonly retention: Retention;
-  /** Live processes, and starts that have passed every check: the starter counts them in. */
+  /** Live processes, and starts that have passed every check: the starter counts them. */
   readonly live: Shares;
   private readonly sameId = new Map<string, HeldProcess[]>();
   private cancelTimer: (() => void) | undefined;
@@ -56,8 +56,8 @@ export class Registry {
   }
 
   /**
-   * The only way to reach a process. A foreign id and an unknown one are the same. Everyone's view has no preference:
-   * an id that two owners chose is ambiguous there.
+   * The only way to reach a process. A foreign id looks like an unknown one. For EVERYONE, an id that two owners chose
+   * is ambiguous.
    */
   find(owner: Owner, id: string): HeldProcess {
     const found = owner === EVERYONE ? this.anyone(id) : this.processes.get(scoped(owner, id));
@@ -83,7 +83,7 @@ export class Registry {
     return undefined;
   }
 
-  /** Two processes of one id would leave one that nobody can find or end: the second is refused. */
+  /** Refuses a second process with the same id: one of the two could not be found or ended. */
   add(process: HeldProcess): void {
     const { owner, id, key } = process.facts;
     const name = scoped(owner, id);
@@ -98,9 +98,9 @@ export class Registry {
     this.options.usage.journals = this.live.total;
   }
 
-  /** `keepBounds` is due then, when there is time for it. */
+  /** The caller then calls `keepBounds` when it has time. */
   noteClosed(process: HeldProcess): void {
-    // Removed before its end could be written, or never added.
+    // It was removed before its end could be written, or was never added.
     if (process.forgotten || process.number === 0) return;
     this.live.delete(process.facts.owner);
     this.options.usage.journals = this.live.total;
@@ -116,7 +116,7 @@ export class Registry {
   noteSettled(process: HeldProcess): void {
     if (!this.closed.has(process)) return;
     this.setTimer(this.expiresUs(process));
-    // It may have been spared only because somebody of it lived.
+    // A living descendant may have been the only reason to keep it.
     this.keepBounds();
   }
 
@@ -132,7 +132,7 @@ export class Registry {
     return this.closed.size;
   }
 
-  /** Who has processes here, as far as this owner may see it; by name. */
+  /** Owners that have processes, as far as this owner may see; sorted by name. */
   owners(seenBy: Owner): OwnerUse[] {
     const uses = new Map<Owner, { owner: Owner; live: number; ended: number; bytes: number }>();
     for (const process of this.all()) {
@@ -147,8 +147,8 @@ export class Registry {
   }
 
   /**
-   * Running ones first, then the newest first; among equals the later start first. With `before` in the order of starting
-   * alone, which nothing changes that happens between two pages.
+   * Running processes first, then the newest; among equals the later start first. With `before` in the order of
+   * starting alone, which does not change between two pages.
    */
   list(owner: Owner, filter: Params<'list'>): { found: HeldProcess[]; total: number } {
     const { before, skip = 0, limit = DEFAULT_LIST_ROWS } = filter;
@@ -164,7 +164,7 @@ export class Registry {
     return { found: found.slice(skip, skip + limit), total: found.length };
   }
 
-  /** Forgets a process and its files. The answer is why a file is still there. */
+  /** Deletes a process and its files. Returns the reason if a file remains. */
   forget(
     process: HeldProcess,
     reason = 'beyond the bounds on number or size',
@@ -194,7 +194,7 @@ export class Registry {
     this.cancelTimer?.();
   }
 
-  /** While a descendant lives, the process stays known: by it the descendant can be found and ended. */
+  /** A process with a living descendant is kept, because it is needed to find and end that. */
   private expiresUs(process: HeldProcess): number {
     const keepMs = process.facts.keepMs ?? this.options.limits.closedAgeMs;
     const due = (process.closedAtUs ?? Infinity) + keepMs * 1000;
@@ -238,7 +238,7 @@ function inOrderOfLists(a: HeldProcess, b: HeldProcess): number {
 }
 
 function scoped(owner: Owner, name: string): string {
-  // The length first: no choice of names can make two pairs look alike.
+  // The length first, so that no two pairs of names give the same text.
   return `${owner.length}:${owner}${name}`;
 }
 
@@ -246,13 +246,13 @@ export function idTaken(id: string): HoldfastError {
   return new HoldfastError('id_taken', `The id "${id}" belongs to another start.`);
 }
 
-/** An id from outside, fit to be repeated in a message. */
+/** An id from outside, safe to repeat in a message. */
 function printable(id: string): string {
   const cleaned = id.replace(/[^\x20-\x7e]/g, '?');
   return cleaned.length > 80 ? `${cleaned.slice(0, 77)}...` : cleaned;
 }
 
-/** Not taken apart: both sides of the "=" may have one. */
+/** Compares whole texts, because both sides of the "=" may contain one. */
 function hasLabel(labels: Readonly<Record<string, string>> = {}, wanted: string): boolean {
   return Object.entries(labels).some(
     ([name, value]) => name === wanted || `${name}=${value}` === wanted,

@@ -1,4 +1,4 @@
-// Removing a process: it is ended with its descendants, and then forgotten with its files.
+// Removes a process: ends it with its descendants, then deletes it with its files.
 
 import { HoldfastError } from '../protocol/errors.ts';
 import type { HeldProcess } from './process/held-process.ts';
@@ -16,7 +16,7 @@ export async function removeProcess(
   if (problem) throw problem;
 }
 
-/** Forgotten now, its descendants could never be found again. */
+/** Deleted now, its descendants could never be found again. */
 function unsearched({ facts: { id } }: HeldProcess): HoldfastError {
   const problem = `Process "${id}" is not removed: no file descriptor is free to look for its descendants.`;
   return new HoldfastError('too_many_files', problem, { id });

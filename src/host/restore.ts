@@ -1,5 +1,5 @@
-// What an earlier keeper left: finished processes as they were, and unfinished ones as lost, never as running. A lost
-// process gets its last two events here, so that its journal is finished like any other.
+// Recovers the processes of an earlier keeper: finished ones as they were, and unfinished ones as lost, never as
+// running. A lost process gets its last two events here, so that its journal is finished like any other.
 
 import type { Turns } from '../base/turns.ts';
 import {
@@ -18,11 +18,11 @@ import type { StarterOptions } from './start/starter.ts';
 export interface Recovery {
   /** In the order in which they closed. */
   readonly recovered: readonly HeldProcess[];
-  /** Of journals that nothing was written into: their start was answered to nobody. */
+  /** Journals without an event: no caller got an answer to their start. */
   readonly unrecorded: readonly string[];
 }
 
-/** A journal that cannot be read is reported and left alone; it stops nobody. */
+/** A journal that cannot be read is reported and skipped. */
 export async function recoverProcesses(
   options: StarterOptions,
   report: (message: string) => void,

@@ -1,5 +1,5 @@
-// Retention: which ended processes are forgotten, and which live journals give up a part, when the bounds on number and
-// size are reached. Owners divide both (ADR 22): the owner that has most pays first, so nobody pays for another.
+// Retention: which ended processes are deleted, and which live journals are shortened, at the limits on number and
+// size. Owners share both (ADR 22): the owner that uses most pays first.
 
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
@@ -13,7 +13,7 @@ export interface RetentionOptions {
   readonly usage: DiskUsage;
   readonly all: () => Iterable<HeldProcess>;
   readonly forget: (process: HeldProcess) => void;
-  /** Looks whether a process has settled. */
+  /** Checks whether a process has settled. */
   readonly look: (process: HeldProcess) => void;
 }
 
@@ -22,11 +22,13 @@ interface OwnerBytes {
   readonly journals: Journal[];
 }
 
-/** Unsettled processes of an owner that are looked at when it has no settled one. */
+/** Unsettled processes of an owner that are checked if it has no settled one. */
 const LOOKED_AT = 16;
-/** Of the bound on bytes: live journals give so much more than they must, so that not every write asks them again. */
+/**
+ * Fraction of the size limit that live journals give up beyond what is needed, so that not every write asks them again.
+ */
 const SLACK = 1 / 64;
-/** Of the bound on bytes: above it, for starts of owners below their share. */
+/** Fraction of the size limit above it, for starts of owners below their share. */
 const RESERVE = 1 / 4;
 
 export class Retention {
@@ -34,7 +36,7 @@ export class Retention {
   /** Closed processes of each owner, in the order of closing. */
   private readonly closed = new Map<Owner, Set<HeldProcess>>();
   private count = 0;
-  /** What was occupied when nothing more could be given up: until that has grown, nobody is asked again. */
+  /** Bytes in use when nothing more could be dropped: no retry before that has increased. */
   private stuckAtBytes: number | undefined;
 
   constructor(options: RetentionOptions) {
@@ -64,7 +66,9 @@ export class Retention {
     this.keepBytes();
   }
 
-  /** Throws `limit_reached` when the journals take all that they may, nothing can be dropped, and this owner has its share. */
+  /**
+   * Throws `limit_reached` if the journals use all of the limit, nothing can be dropped, and this owner has its share.
+   */
   admit(owner: Owner): void {
     const { usage, limits } = this.options;
     if (usage.bytes <= limits.totalBytes) return;
@@ -88,7 +92,9 @@ export class Retention {
     }
   }
 
-  /** Of the owner with most closed processes, all above the share; where those cannot be forgotten, of the next. */
+  /**
+   * Deletes the closed processes above the share of the owner with most; if those cannot be deleted, of the next owner.
+   */
   private oldestOfLargest(share: number): HeldProcess | undefined {
     const tried = new Set<Set<HeldProcess>>();
     for (;;) {
@@ -102,14 +108,14 @@ export class Retention {
     }
   }
 
-  /** While a descendant lives, the process stays known: by it the descendant can be found and ended. */
+  /** A process with a living descendant is kept, because it is needed to find and end that. */
   private forgettable(processes: Iterable<HeldProcess>): HeldProcess | undefined {
     const unsettled: HeldProcess[] = [];
     for (const process of processes) {
       if (process.settled) return process;
       if (unsettled.length < LOOKED_AT) unsettled.push(process);
     }
-    // One may have settled without anybody having looked since.
+    // It may have settled without a check since.
     return unsettled.find((process) => {
       this.options.look(process);
       return process.settled;
@@ -135,7 +141,7 @@ export class Retention {
     }
   }
 
-  /** Ended processes first, then the middle of live journals, then their beginnings; false when there is nothing left. */
+  /** Ended processes first, then the middle of live journals, then their beginnings; false if nothing is left. */
   private pay(owner: Owner, { journals }: OwnerBytes): boolean {
     const ended = this.closed.get(owner);
     const process = ended && this.forgettable(ended);
@@ -148,7 +154,7 @@ export class Retention {
     return heads.some((headBytes) => this.shrink(journals, headBytes));
   }
 
-  /** Each of the largest gives one segment; false when none can. */
+  /** Each of the largest journals drops one segment; false if none can. */
   private shrink(journals: Journal[], headBytes: number): boolean {
     const { limits, usage } = this.options;
     const enough = limits.totalBytes * (1 - SLACK);
@@ -174,7 +180,7 @@ export class Retention {
   }
 }
 
-/** More of them, or as many and closed earlier. */
+/** The owner with more of them, or with as many and an earlier closed one. */
 function isBefore(a: Set<HeldProcess>, b: Set<HeldProcess> | undefined): boolean {
   if (!b || a.size !== b.size) return !b || a.size > b.size;
   return closedAt(a) < closedAt(b);

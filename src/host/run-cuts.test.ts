@@ -11,10 +11,10 @@ import { Sentinel } from './terminal/sentinel.ts';
 type Stream = (typeof recorded)[number];
 type Step = { readonly out?: string; readonly typed?: string };
 
-/** What the parts of a step are told as: the shell goes on, or it sleeps and has printed more than was read. */
+/** The state between the parts of a step: the shell runs, or it sleeps and has printed more than was read. */
 type Meanwhile = 'awake' | 'unheard';
 
-interface Told {
+interface Replayed {
   readonly typed: string[];
   readonly shown: string;
   readonly results: Partial<RunResult>[];
@@ -24,7 +24,7 @@ async function replay(
   { argv, nonce, commands, steps }: Stream,
   cut: (text: string, at: number) => string[],
   meanwhile: Meanwhile,
-): Promise<Told> {
+): Promise<Replayed> {
   const edits = !/^(?:sh|dash)$/.test(argv[0] ?? '');
   const tokens = [...new Set(JSON.stringify(steps).match(/137hf[\w-]{6}/g))];
   let shown = '';
@@ -37,8 +37,8 @@ async function replay(
     marks: nonce !== undefined,
     argv,
     echoes: () => !edits,
-    arm: (told, language) => {
-      const sentinel = new Sentinel(told, language, tokens.shift()?.slice(3));
+    arm: (reported, language) => {
+      const sentinel = new Sentinel(reported, language, tokens.shift()?.slice(3));
       scanner.patterns.add(sentinel.string).add(sentinel.echo);
       return sentinel;
     },
@@ -72,7 +72,7 @@ async function replay(
   for (const { out, typed } of steps as Step[]) {
     if (typed !== undefined) {
       expected += 1;
-      // At rest it is typed, if it was not before: a prompt may have been told in the middle.
+      // At rest it is typed, if it was not before: a prompt may have been reported in the middle.
       for (let look = 0; look < 5000 && bench.typed.length < expected; look += 1) {
         await tick();
         bench.clock.advance(1);
@@ -111,18 +111,21 @@ const once =
 describe('what a shell printed, however it is cut', () => {
   for (const stream of recorded) {
     it(`[TM123] tells the same ends in ${stream.argv.join(' ')}`, async () => {
-      const told = await replay(stream, whole, 'awake');
-      expect(told.results).toEqual(stream.results);
-      expect(told.typed).toEqual(
+      const reported = await replay(stream, whole, 'awake');
+      expect(reported.results).toEqual(stream.results);
+      expect(reported.typed).toEqual(
         (stream.steps as Step[]).flatMap(({ typed }) => (typed === undefined ? [] : [typed])),
       );
       // Nothing of ours is left in it.
-      expect(told.shown).not.toMatch(/\x1b_hf|133;[BCDEP];|137hf/); // oxlint-disable-line no-control-regex
+      expect(reported.shown).not.toMatch(/\x1b_hf|133;[BCDEP];|137hf/); // oxlint-disable-line no-control-regex
       for (const meanwhile of ['awake', 'unheard'] as const) {
-        expect(await replay(stream, bytes, meanwhile)).toEqual(told);
-        const length = (stream.steps as Step[]).reduce((sum, { out = '' }) => sum + out.length, 0);
+        expect(await replay(stream, bytes, meanwhile)).toEqual(reported);
+        const length = (stream.steps as Step[]).reduce(
+          (total, { out = '' }) => total + out.length,
+          0,
+        );
         for (let place = 1; place < length; place += 1)
-          expect(await replay(stream, once(place), meanwhile), `cut at ${place}`).toEqual(told);
+          expect(await replay(stream, once(place), meanwhile), `cut at ${place}`).toEqual(reported);
       }
     });
   }

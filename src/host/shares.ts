@@ -1,10 +1,10 @@
-// How owners divide a bound that all of them share (ADR 22). A lone owner may use all of it. When the bound is reached, an
-// owner at or above its equal share is refused; an owner below it is still admitted, out of a reserve above the bound.
+// How owners share a limit (ADR 22). A single owner may use all of it. At the limit, an owner at or above its equal
+// share is refused; an owner below it is still admitted, from a reserve above the limit.
 
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Owner } from '../protocol/host-api.ts';
 
-/** Of the bound: above it, for owners below their share. */
+/** Fraction of the limit above it, for owners below their share. */
 const RESERVE = 1 / 4;
 
 export class Shares {
@@ -48,7 +48,7 @@ export class Shares {
     return new HoldfastError('limit_reached', problem, { limit: name, used, share });
   }
 
-  /** Equal for all owners that use anything, this one included. */
+  /** Equal for all owners that use anything, including this one. */
   private shareOf(owner: Owner): number {
     const owners = this.uses.size + (this.uses.has(owner) ? 0 : 1);
     return Math.max(1, Math.floor(this.limit / owners));

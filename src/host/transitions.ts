@@ -1,12 +1,12 @@
-// Changes of the state of a process, as they are told to whoever keeps a log of them.
+// Changes of the state of a process, for a log.
 
 import type { Outcome } from '../protocol/process.ts';
 
 export interface Transition {
-  /** recover: the disk takes its output again, or it was taken up from an earlier host. */
+  /** recover: the disk works again, or the process was recovered from an earlier host. */
   readonly event: 'start' | 'exit' | 'settle' | 'close' | 'forget' | 'degrade' | 'recover';
   readonly process: { readonly owner: string; readonly id: string };
-  /** Never has a command or a value of an environment. */
+  /** Never contains a command or a value of an environment. */
   readonly reason: string;
 }
 

@@ -237,7 +237,8 @@ describe('a caller whose connection cannot be taken', () => {
   it('[SV71] is answered by the server when HOLDFAST_HANDOVER is off', async () => {
     server.child.kill('SIGTERM');
     await server.ended;
-    server = new Running(['serve', '--json'], { env: { ...place.env, HOLDFAST_HANDOVER: 'off' } });
+    const args = ['serve', '--json', '--token-file', join(place.folder, 'token')];
+    server = new Running(args, { env: { ...place.env, HOLDFAST_HANDOVER: 'off' } });
     await server.until('stdout', '\n');
     ready = JSON.parse(server.text('stdout')) as Ready;
     const caller = connection();

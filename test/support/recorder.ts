@@ -1,5 +1,4 @@
-// A listener that remembers what a child told it, and the means to start children in tests. `endAll` leaves nothing of
-// them behind.
+// A listener that records the calls of a child, and a way to start children in tests. `endAll` ends all of them.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
@@ -13,26 +12,26 @@ import { Reaper, type ReaperOptions } from '../../src/host/child/reaper.ts';
 
 export class Recorder implements ChildListener {
   readonly chunks: { readonly stream: Stream; readonly bytes: Buffer }[] = [];
-  /** What was told, in order; calls to `output` in a row count as one. */
-  readonly told: ('output' | 'exited' | 'ended')[] = [];
+  /** The calls in order; consecutive calls of `output` count as one. */
+  readonly calls: ('output' | 'exited' | 'ended')[] = [];
   status: ExitStatus | undefined;
   #wake: (() => void) | undefined;
 
   output(stream: Stream, bytes: Buffer): void {
     // Only lent: copied.
     this.chunks.push({ stream, bytes: Buffer.from(bytes) });
-    if (this.told.at(-1) !== 'output') this.told.push('output');
+    if (this.calls.at(-1) !== 'output') this.calls.push('output');
     this.#wake?.();
   }
 
   exited(status: ExitStatus): void {
     this.status = status;
-    this.told.push('exited');
+    this.calls.push('exited');
     this.#wake?.();
   }
 
   ended(): void {
-    this.told.push('ended');
+    this.calls.push('ended');
     this.#wake?.();
   }
 
@@ -46,10 +45,10 @@ export class Recorder implements ChildListener {
   }
 
   get size(): number {
-    return this.chunks.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    return this.chunks.reduce((total, { bytes }) => total + bytes.length, 0);
   }
 
-  /** Looked at after everything told. */
+  /** Checked after every call. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       await new Promise<void>((resolve) => {
@@ -69,7 +68,7 @@ export class Recorder implements ChildListener {
 
   /** Exited and ended, in any order. */
   async done(): Promise<ExitStatus> {
-    await this.until(() => this.told.includes('exited') && this.told.includes('ended'));
+    await this.until(() => this.calls.includes('exited') && this.calls.includes('ended'));
     return this.status ?? {};
   }
 }
@@ -136,7 +135,7 @@ export function shellPlan(script: string, options: Partial<LaunchPlan> = {}): La
   return planOf(['/bin/sh', '-c', script], options);
 }
 
-/** For what nobody tells: looked at once per turn of the event loop. */
+/** For conditions without a notification: checked once per turn of the event loop. */
 export async function turnsUntil(condition: () => boolean): Promise<void> {
   while (!condition()) await nextTurn();
 }

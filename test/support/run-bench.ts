@@ -13,7 +13,7 @@ export class RunBench {
   readonly notes: Note[] = [];
   readonly typed: string[] = [];
   readonly armed = new Set<Sentinel>();
-  readonly told = new Map<Sentinel, (status: number) => void>();
+  readonly statuses = new Map<Sentinel, (status: number) => void>();
   offset = 0;
   unread = false;
   unheard = false;
@@ -42,10 +42,10 @@ export class RunBench {
       unheard: () => this.unheard,
       echoes: () => true,
       secret: () => this.secret,
-      arm: (told) => {
-        const sentinel = new Sentinel(told);
+      arm: (onStatus) => {
+        const sentinel = new Sentinel(onStatus);
         this.armed.add(sentinel);
-        this.told.set(sentinel, told);
+        this.statuses.set(sentinel, onStatus);
         return sentinel;
       },
       disarm: (sentinel) => void this.armed.delete(sentinel),
@@ -70,7 +70,7 @@ export class RunBench {
     this.runs.mark({ kind: 'ready' });
   }
 
-  /** What the terminal shows, the offset moved on before it is told, as the terminal does it. */
+  /** What the terminal shows, the offset moved on before it is reported, as the terminal does it. */
   print(text: string): void {
     this.offset += Buffer.byteLength(text);
     this.runs.output(Buffer.from(text));

@@ -104,12 +104,12 @@ test('[P22] drains what is there now, and says whether that was the end', () => 
   closeSync(open.other);
 });
 
-test('[P23] writes more than the pipe takes, in order, each told when it is taken', async () => {
+test('[P23] writes more than the pipe takes, in order, each confirmed when it is taken', async () => {
   const { our, other } = pipe('write');
   const descriptor = new Descriptor(our, tools);
   const sent = Array.from({ length: 5 }, (_, index) => Buffer.alloc(100_000, 97 + index));
-  const told: number[] = [];
-  const all = sent.map((bytes, index) => descriptor.write(bytes).then(() => told.push(index)));
+  const reported: number[] = [];
+  const all = sent.map((bytes, index) => descriptor.write(bytes).then(() => reported.push(index)));
   descriptor.end();
   await expect(descriptor.write(Buffer.from('after the end'))).rejects.toMatchObject({
     code: 'stdin_closed',
@@ -123,7 +123,7 @@ test('[P23] writes more than the pipe takes, in order, each told when it is take
   });
   await Promise.all(all);
   expect(read.equals(Buffer.concat(sent))).toBe(true);
-  expect(told).toEqual([0, 1, 2, 3, 4]);
+  expect(reported).toEqual([0, 1, 2, 3, 4]);
   expect(readSync(other, Buffer.alloc(1))).toBe(0);
   others.push(other);
 });
@@ -149,7 +149,7 @@ test('[P23] closing refuses what waits and leaves no descriptor', async () => {
   expect(openDescriptors()).toEqual(before);
 });
 
-test('[P22] more descriptors than are told at once are all served', async () => {
+test('[P22] more descriptors than one call reports are all served', async () => {
   const many = Array.from({ length: 200 }, reader);
   for (const { other } of many) writeSync(other, 'x');
   await turnsUntil(() => many.every(({ seen }) => seen.bytes === 1));

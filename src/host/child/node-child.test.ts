@@ -42,7 +42,7 @@ afterEach(async () => {
 });
 
 describe('the fallback through Node', () => {
-  test('[P17] output, exit and end are told as on real pipes', async () => {
+  test('[P17] output, exit and end are reported as on real pipes', async () => {
     for (let run = 0; run < 20; run += 1) {
       const { recorder } = await start('seq 1 20000; echo problem >&2; exit 3', {
         streams: 'separate',
@@ -52,17 +52,17 @@ describe('the fallback through Node', () => {
         Array.from({ length: 20_000 }, (_, index) => `${index + 1}\n`).join(''),
       );
       expect(recorder.text('stderr')).toBe('problem\n');
-      expect(recorder.told.slice(1).toSorted()).toEqual(['ended', 'exited']);
+      expect(recorder.calls.slice(1).toSorted()).toEqual(['ended', 'exited']);
     }
   });
 
-  test('[P17] both streams of a merged child are told as merged', async () => {
+  test('[P17] both streams of a merged child are reported as merged', async () => {
     const { recorder } = await start('echo a; echo b >&2');
     await recorder.done();
     expect(recorder.text('merged').split('\n').toSorted()).toEqual(['', 'a', 'b']);
   });
 
-  test('[P17] an exit is told before late output of a grandchild, with what was printed before it', async () => {
+  test('[P17] an exit is reported before late output of a grandchild, with what was printed before it', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'holdfast-node-'));
     const { recorder } = await start(
       '(until [ -e go ]; do :; done; echo late) & echo early; exit 3',
@@ -74,7 +74,7 @@ describe('the fallback through Node', () => {
     expect(recorder.text()).toBe('early\n');
     writeFileSync(join(directory, 'go'), '');
     await recorder.done();
-    expect(recorder.told).toEqual(['output', 'exited', 'output', 'ended']);
+    expect(recorder.calls).toEqual(['output', 'exited', 'output', 'ended']);
     expect(recorder.text()).toBe('early\nlate\n');
     rmSync(directory, { recursive: true });
   });
@@ -122,7 +122,7 @@ describe('the fallback through Node', () => {
     );
   });
 
-  test('[P17] release gives up every descriptor and nothing is told afterwards', async () => {
+  test('[P17] release closes every descriptor and nothing is reported afterwards', async () => {
     const before = openDescriptors();
     const { child, recorder } = await start('echo a; sleep 1000', {
       stdin: 'pipe',
@@ -133,6 +133,6 @@ describe('the fallback through Node', () => {
     process.kill(-child.pid, 'SIGKILL');
     await turnsUntil(() => readEntry(child.pid) === undefined);
     expect(openDescriptors()).toEqual(before);
-    expect(recorder.told).toEqual(['output']);
+    expect(recorder.calls).toEqual(['output']);
   });
 });

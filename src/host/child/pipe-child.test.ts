@@ -117,7 +117,7 @@ describe('descriptors', () => {
     },
   );
 
-  // An output that has ended is closed when the turn is over in which that was told.
+  // An output that has ended is closed when the turn is over in which that was reported.
   test('[P15] a released or finished child leaves no descriptor behind', async () => {
     await new Promise(setImmediate);
     const before = openDescriptors();
@@ -135,29 +135,29 @@ describe('descriptors', () => {
     expect(openDescriptors()).toEqual(before);
   });
 
-  test('[P15] nothing is told after release', async () => {
+  test('[P15] nothing is reported after release', async () => {
     const { child, recorder } = await pipe('echo a; read x; echo b', { stdin: 'pipe' });
     await recorder.printed('a');
     child.release();
     await turnsUntil(() => nursery.reaper.pids().length === 0);
-    expect(recorder.told).toEqual(['output']);
+    expect(recorder.calls).toEqual(['output']);
   });
 
   test('[P15] release from inside a call of the listener stops everything at once', async () => {
     const { child, recorder } = await pipe('seq 1 20000', {});
-    const told = recorder.output.bind(recorder);
+    const output = recorder.output.bind(recorder);
     recorder.output = (stream, bytes) => {
-      told(stream, bytes);
+      output(stream, bytes);
       child.release();
     };
     await turnsUntil(() => nursery.reaper.pids().length === 0);
     expect(recorder.chunks.length).toBeLessThanOrEqual(1);
-    expect(recorder.told).toEqual(recorder.chunks.length ? ['output'] : []);
+    expect(recorder.calls).toEqual(recorder.chunks.length ? ['output'] : []);
   });
 });
 
 describe('the end', () => {
-  test('[P6] an exit is told before the late output of a grandchild, and the end after it', async () => {
+  test('[P6] an exit is reported before the late output of a grandchild, and the end after it', async () => {
     const { child, recorder } = await pipe(
       'exec 3<&0; (read x <&3; echo late) & echo early; exit 3',
       {
@@ -166,29 +166,29 @@ describe('the end', () => {
     );
     expect(await recorder.exit()).toEqual({ code: 3 });
     expect(recorder.text()).toBe('early\n');
-    expect(recorder.told).toEqual(['output', 'exited']);
+    expect(recorder.calls).toEqual(['output', 'exited']);
     await child.write(Buffer.from('go\n'));
     await recorder.done();
     expect(recorder.text()).toBe('early\nlate\n');
-    expect(recorder.told).toEqual(['output', 'exited', 'output', 'ended']);
+    expect(recorder.calls).toEqual(['output', 'exited', 'output', 'ended']);
   });
 
-  test('[P6] streams that end before the program are told as ended once', async () => {
+  test('[P6] streams that end before the program are reported as ended once', async () => {
     const { child, recorder } = await pipe('exec >&- 2>&-; read x', {
       stdin: 'pipe',
       streams: 'separate',
     });
-    await recorder.until(() => recorder.told.includes('ended'));
-    expect(recorder.told).toEqual(['ended']);
+    await recorder.until(() => recorder.calls.includes('ended'));
+    expect(recorder.calls).toEqual(['ended']);
     child.endInput();
     expect(await recorder.done()).toEqual({ code: 1 });
-    expect(recorder.told).toEqual(['ended', 'exited']);
+    expect(recorder.calls).toEqual(['ended', 'exited']);
   });
 
   test('[P7] exit and end come in the same turn when nobody else holds the pipes', async () => {
     const { recorder } = await pipe('seq 1 1000', { streams: 'separate' });
     await recorder.exit();
-    expect(recorder.told.filter((what) => what !== 'output').length).toBe(2);
+    expect(recorder.calls.filter((what) => what !== 'output').length).toBe(2);
   });
 
   test('[P7] output is delivered before the exit even while reading is paused, and none of it twice', async () => {
@@ -211,9 +211,9 @@ describe('the end', () => {
   test('[P7] a grandchild that never stops printing does not hold the exit back', async () => {
     const { recorder } = await pipe('yes & exit 7');
     expect(await recorder.exit()).toEqual({ code: 7 });
-    expect(recorder.told.includes('ended')).toBe(false);
-    const told = recorder.size;
-    await recorder.until(() => recorder.size > told + 1_000_000);
+    expect(recorder.calls.includes('ended')).toBe(false);
+    const size = recorder.size;
+    await recorder.until(() => recorder.size > size + 1_000_000);
   });
 
   test('[P8] a paused child blocks when its pipe is full, and goes on without a loss', async () => {
@@ -234,10 +234,10 @@ describe('the end', () => {
 
   test('[P8] pausing after every chunk, from inside the call, loses nothing', async () => {
     const { child, recorder } = await pipe('seq 1 400000');
-    const told = recorder.output.bind(recorder);
+    const output = recorder.output.bind(recorder);
     let pauses = 0;
     recorder.output = (stream, bytes) => {
-      told(stream, bytes);
+      output(stream, bytes);
       child.pause();
       pauses += 1;
       setImmediate(() => child.resume());
@@ -258,7 +258,7 @@ describe('the end', () => {
     ['kill -ABRT $$', { signal: 'SIGABRT' }],
     ['kill -USR1 $$', { signal: 'SIGUSR1' }],
     ['kill -40 $$', { signal: 'SIGRTMIN+6' }],
-  ])('[P9] "%s" is told as what it was', async (script, status) => {
+  ])('[P9] "%s" is reported as what it was', async (script, status) => {
     const { recorder } = await pipe(`ulimit -c 0; ${script}`);
     expect(await recorder.done()).toEqual(status);
   });

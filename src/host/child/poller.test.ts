@@ -7,7 +7,7 @@ import { Poller } from './poller.ts';
 const posix = requirePosix();
 
 for (const errno of ['ENOSPC', 'ENOMEM'])
-  it(`[X12] a descriptor that the kernel has no room to watch (${errno}) is watched when it has`, async () => {
+  it(`[X12] a descriptor that the kernel cannot take (${errno}) is watched later`, async () => {
     let refusals = 3;
     const poller = new Poller({
       ...posix,
@@ -25,7 +25,7 @@ for (const errno of ['ENOSPC', 'ENOMEM'])
     });
     writeSync(write, 'x');
     const happened = new Promise<boolean>((resolve) => {
-      poller.watch(read, { read: true, write: false }, (told) => resolve(told.read));
+      poller.watch(read, { read: true, write: false }, (reported) => resolve(reported.read));
     });
     expect(await happened).toBe(true);
     expect(refusals).toBe(-1);
@@ -48,7 +48,7 @@ it('[X12] a descriptor that could not be taken from the list is watched again, a
   poller.forget(read);
   writeSync(write, 'x');
   const happened = new Promise<boolean>((resolve) => {
-    poller.watch(read, { read: true, write: false }, (told) => resolve(told.read));
+    poller.watch(read, { read: true, write: false }, (reported) => resolve(reported.read));
   });
   expect(await happened).toBe(true);
 });

@@ -61,7 +61,7 @@ describe('completeness', () => {
         );
         expect(await recorder.done()).toEqual({ code: 0 });
         expect(recorder.text('pty') === expected).toBe(true);
-        expect(recorder.told).toEqual(['output', 'exited', 'ended']);
+        expect(recorder.calls).toEqual(['output', 'exited', 'ended']);
         child.release();
       }
     },
@@ -116,7 +116,7 @@ describe('the terminal', () => {
     expect(recorder.text().trim().split('\r\n')).toEqual(['0', '1', '2']);
   });
 
-  test('[P13] a new size is told to the program', async () => {
+  test('[P13] a new size reaches the program', async () => {
     const { child, recorder } = await pty(
       `trap 'stty size' WINCH; echo ready; while :; do read x && exit 0; done`,
     );
@@ -170,10 +170,10 @@ describe('the terminal', () => {
       'echo one; exec <&- >&- 2>&-; ls -l /proc/$$/fd; exec </dev/tty >/dev/tty 2>&1; echo two; read x; echo $x',
     );
     await recorder.printed('two');
-    expect(recorder.told).toEqual(['output']);
+    expect(recorder.calls).toEqual(['output']);
     await child.write(Buffer.from('three\n'));
     expect(await recorder.done()).toEqual({ code: 0 });
-    expect(recorder.told).toEqual(['output', 'exited', 'ended']);
+    expect(recorder.calls).toEqual(['output', 'exited', 'ended']);
     expect(recorder.text()).toContain('three\r\n');
   });
 });
@@ -182,10 +182,10 @@ describe('the end', () => {
   test('[P6] a grandchild that holds the terminal delays the end, never the exit', async () => {
     const { child, recorder } = await pty(`trap '' HUP; sleep 1000 & echo early; exit 3`);
     expect(await recorder.exit()).toEqual({ code: 3 });
-    expect(recorder.told).toEqual(['output', 'exited']);
+    expect(recorder.calls).toEqual(['output', 'exited']);
     process.kill(-child.pid, 'SIGKILL');
     await recorder.done();
-    expect(recorder.told).toEqual(['output', 'exited', 'ended']);
+    expect(recorder.calls).toEqual(['output', 'exited', 'ended']);
   });
 
   test('[P6] late output of a grandchild on the terminal arrives after the exit', async () => {
@@ -201,7 +201,7 @@ describe('the end', () => {
     writeFileSync(go, '');
     await recorder.done();
     expect(recorder.text()).toBe('early\r\nlate\r\n');
-    expect(recorder.told).toEqual(['output', 'exited', 'output', 'ended']);
+    expect(recorder.calls).toEqual(['output', 'exited', 'output', 'ended']);
   });
 
   test('[P18] a terminal that is opened again in the moment of its end goes on', async () => {
@@ -212,9 +212,9 @@ describe('the end', () => {
     await recorder.exit();
     const [grandchild = '', name = ''] = recorder.text().split('\r\n');
     let device: number | undefined;
-    const told = recorder.output.bind(recorder);
+    const output = recorder.output.bind(recorder);
     recorder.output = (stream, bytes) => {
-      told(stream, bytes);
+      output(stream, bytes);
       device ??= openSync(name, constants.O_RDWR | constants.O_NOCTTY);
     };
     writeFileSync(join(directory, 'go'), '');
@@ -223,10 +223,10 @@ describe('the end', () => {
     await recorder.printed('late');
     writeSync(device ?? -1, 'again\n');
     await recorder.printed('again\r\n');
-    expect(recorder.told.includes('ended')).toBe(false);
+    expect(recorder.calls.includes('ended')).toBe(false);
     closeSync(device ?? -1);
     await recorder.done();
-    expect(recorder.told).toEqual(['output', 'exited', 'output', 'ended']);
+    expect(recorder.calls).toEqual(['output', 'exited', 'output', 'ended']);
   });
 
   test('[P8] a paused terminal blocks its writer and goes on without a loss', async () => {
@@ -249,14 +249,14 @@ describe('the end', () => {
     expect(recorder.text()).toBe(
       Array.from({ length: 1000 }, (_, index) => `${index + 1}\r\n`).join(''),
     );
-    expect(recorder.told).toEqual(['output', 'exited', 'ended']);
+    expect(recorder.calls).toEqual(['output', 'exited', 'ended']);
   });
 
   test('[P7] a grandchild that never stops printing does not hold the exit back', async () => {
     const { child, recorder } = await pty(`trap '' HUP; yes & exit 7`);
     expect(await recorder.exit()).toEqual({ code: 7 });
-    const told = recorder.size;
-    await recorder.until(() => recorder.size > told + 200_000);
+    const size = recorder.size;
+    await recorder.until(() => recorder.size > size + 200_000);
     process.kill(-child.pid, 'SIGKILL');
     await recorder.done();
   });

@@ -36,9 +36,9 @@ const ending = (reaper: Reaper, pid: number): Promise<ExitStatus> =>
 const isZombie = (pid: number) => readEntry(pid)?.state === 'Z';
 
 describe('endings', () => {
-  test('[R1] every child is told once, whoever ends first', async () => {
+  test('[R1] every child is reported once, in any order of exits', async () => {
     const reaper = newReaper();
-    const told: number[] = [];
+    const reported: number[] = [];
     const pids = await Promise.all(
       Array.from({ length: 40 }, (_, index) => startShell(`exit ${index}`)),
     );
@@ -47,18 +47,18 @@ describe('endings', () => {
         (pid, index) =>
           new Promise<void>((resolve) => {
             reaper.beginSpawn().register(pid, (status) => {
-              told.push(pid);
+              reported.push(pid);
               expect(status).toEqual({ code: index });
               resolve();
             });
           }),
       ),
     );
-    expect(told.toSorted((a, b) => a - b)).toEqual(pids.toSorted((a, b) => a - b));
+    expect(reported.toSorted((a, b) => a - b)).toEqual(pids.toSorted((a, b) => a - b));
     expect(reaper.pids()).toEqual([]);
   });
 
-  test('[R1] a child that died before it was registered is told later, not during the call', async () => {
+  test('[R1] a child that died before it was registered is reported later, not during the call', async () => {
     const pid = await startShell('exit 5');
     await turnsUntil(() => isZombie(pid));
     const reaper = newReaper();
@@ -69,7 +69,7 @@ describe('endings', () => {
     expect(status).toEqual({ code: 5 });
   });
 
-  test('[R1] a child that somebody else reaped is told without an outcome, never as exit 0', async () => {
+  test('[R1] a child that other code reaped is reported without an outcome, never as exit 0', async () => {
     const pid = await startShell('exit 0');
     await turnsUntil(() => isZombie(pid));
     posix.wait(pid);
@@ -144,7 +144,7 @@ describe('whose children', () => {
 });
 
 describe('births', () => {
-  test('[R8] a child that ends before its number is known is nobody’s orphan, and is told when it is known', async () => {
+  test('[R8] a child that ends before its number is known is not an orphan, and is reported when its pid is known', async () => {
     const orphans: number[] = [];
     const reaper = newReaper({ adopts: true, onOrphan: (pid) => orphans.push(pid) });
     const births = [reaper.beginSpawn(), reaper.beginSpawn()];

@@ -34,7 +34,7 @@ describe('completions', () => {
     feed.add('two', { ...ended, number: feed.next });
     feed.acknowledge('*', 'webhook', [1, 2]);
     feed.acknowledge('*', 'default', [2]);
-    // Whoever cannot see it is not waited for.
+    // A subscriber that cannot see it does not count.
     feed.processForgotten('two');
     expect(feed.has('two')).toBe(false);
   });

@@ -1,17 +1,17 @@
-// The completion feed: each finished process is told once to every subscriber, again and again until that subscriber
-// acknowledges it, and never after. Kept in a journal of its own, so that a restart neither forgets nor repeats.
+// The completion feed: every subscriber gets each completion until it acknowledges it. The feed has its own journal, so
+// that a restart neither loses nor repeats one.
 
 import type { Completion, Owner } from '../../protocol/host-api.ts';
 import { EVERYONE } from '../../protocol/host-api.ts';
 import { MAX_LIST_CHARS } from '../../protocol/limits.ts';
 import type { Journal } from '../../journal/write/journal.ts';
 
-/** What the feed writes down, oldest first, as notes of its journal. */
+/** What the feed writes as notes of its journal, oldest first. */
 export type FeedNote =
   | { readonly type: 'completion'; readonly serial: string; readonly completion: Completion }
   | { readonly type: 'acknowledged'; readonly reader: string; readonly numbers: readonly number[] }
   | { readonly type: 'forgotten'; readonly numbers: readonly number[] }
-  /** Begins every file, so that a disk that takes nothing is noticed when it is opened. */
+  /** The first note of every file, so that a refusing disk is noticed at once. */
   | { readonly type: 'opened' };
 
 interface Entry {
@@ -20,45 +20,47 @@ interface Entry {
   acknowledgedBy: ReadonlySet<string>;
 }
 
-/** Shared by all that nobody has acknowledged yet: thousands are kept. */
+/** Shared by all completions that have no acknowledgement, because there may be thousands. */
 const NOBODY: ReadonlySet<string> = new Set();
 
 interface Question {
   readonly owner: Owner;
   readonly subscriber: string;
-  /** Only those with a higher number. */
+  /** Only completions with a higher number. */
   readonly after: number;
   readonly limit: number;
 }
 
-/** Readers that are remembered; who has not asked for longest goes first. */
+/** Remembered subscribers; the one that has not asked for longest is dropped first. */
 const MOST_READERS = 256;
-/** Unacknowledged completions kept after their process was forgotten; the oldest of the owner that has most go first. */
-const KEEP_UNTOLD = 4000;
+/**
+ * Unacknowledged completions kept after their process was deleted; the oldest of the owner with most are dropped first.
+ */
+const MAX_UNACKNOWLEDGED = 4000;
 
 export class Completions {
   private readonly entries = new Map<number, Entry>();
   private readonly numbers = new Map<string, number>();
   /**
-   * Of these, by owner, the numbers whose process is gone, oldest first. Only they may be dropped: of the others the next
-   * keeper would tell again.
+   * By owner, the numbers whose process was deleted, oldest first. Only these may be dropped: the next keeper would
+   * report the others again.
    */
   private readonly left = new Map<Owner, Set<number>>();
   private leftCount = 0;
-  /** Whoever has asked or acknowledged, with the owner in whose name. */
+  /** Subscribers that have asked or acknowledged, with their owner. */
   private readonly readers = new Map<string, Owner>();
   private lastNumber = 0;
   private journal: Journal | undefined;
   private readonly listeners = new Set<() => void>();
 
-  /** Replays what an earlier keeper wrote; to be called before `recordTo`. */
+  /** Replays what an earlier keeper wrote. Call it before `recordTo`. */
   replay(note: FeedNote): void {
     if (note.type === 'completion') this.put(note.serial, note.completion);
     else if (note.type === 'acknowledged') this.mark(note.reader, note.numbers);
     else if (note.type === 'forgotten') for (const number of note.numbers) this.drop(number);
   }
 
-  /** From here on everything is written to this journal, beginning with what is known now. */
+  /** Writes everything to this journal from now on, beginning with the current state. */
   recordTo(journal: Journal): void {
     this.journal = journal;
     this.note({ type: 'opened' });
@@ -73,12 +75,12 @@ export class Completions {
     for (const [reader, numbers] of readers) this.note({ type: 'acknowledged', reader, numbers });
   }
 
-  /** The same for one that holds everything already. */
+  /** The same for a journal that already holds everything. */
   goOnWith(journal: Journal): void {
     this.journal = journal;
   }
 
-  /** Which processes were found again, after everything was replayed. */
+  /** Call it after the replay with the processes that were found again. */
   processesFound(serials: ReadonlySet<string>): void {
     for (const entry of this.entries.values()) if (!serials.has(entry.serial)) this.leave(entry);
   }
@@ -87,14 +89,15 @@ export class Completions {
     return this.numbers.has(serial);
   }
 
-  /** The number of the next one. */
+  /** Number of the next completion. */
   get next(): number {
     return this.lastNumber + 1;
   }
 
   add(serial: string, completion: Completion): void {
     this.put(serial, completion);
-    // Written with this turn's other notes, or when it is told. A crash before that is made good from the process's journal.
+    // Written with the other notes of this turn, or when it is read. After a crash before that, the process's journal
+    // restores it.
     this.note({ type: 'completion', serial, completion });
     for (const listener of this.listeners) listener();
   }
@@ -115,7 +118,7 @@ export class Completions {
     return found;
   }
 
-  /** Answers how many of the numbers were open for this subscriber. */
+  /** Returns how many of the numbers were unacknowledged for this subscriber. */
   acknowledge(owner: Owner, subscriber: string, numbers: readonly number[]): number {
     const reader = readerName(owner, subscriber);
     const open = numbers.filter((number) => {
@@ -131,8 +134,8 @@ export class Completions {
   }
 
   /**
-   * Resolves when what is known so far is written. What is answered before that is taken back when the keeper is killed:
-   * it would be told again, or its number given to another.
+   * Resolves when the current state is written. If the keeper is killed before that, a completion would be reported
+   * again, or its number reused.
    */
   async stored(): Promise<void> {
     for (let journal = this.journal; journal; journal = this.journal) {
@@ -140,20 +143,20 @@ export class Completions {
         await journal.visible();
         return;
       } catch (error) {
-        // Another file, which holds all of it, has taken its place.
+        // Another file, which holds everything, has replaced this one.
         if (journal === this.journal) throw error;
       }
     }
   }
 
-  /** The process is gone. What every reader has acknowledged goes with it; the rest stays to be told. */
+  /** The process was deleted. Completions that every subscriber has acknowledged are dropped with it. */
   processForgotten(serial: string): void {
     const number = this.numbers.get(serial);
     const entry = number === undefined ? undefined : this.entries.get(number);
     if (entry) this.leave(entry);
     const gone: number[] = [];
-    if (number !== undefined && entry && this.told(entry)) gone.push(number);
-    else if (this.leftCount > KEEP_UNTOLD) gone.push(...this.oldestOfLargest());
+    if (number !== undefined && entry && this.isAcknowledged(entry)) gone.push(number);
+    else if (this.leftCount > MAX_UNACKNOWLEDGED) gone.push(...this.oldestOfLargest());
     for (const each of gone) this.drop(each);
     if (gone.length > 0) this.note({ type: 'forgotten', numbers: gone });
   }
@@ -166,7 +169,7 @@ export class Completions {
     this.leftCount += 1;
   }
 
-  /** Of the owner that has most of them, so that nobody's are pushed out by another's. */
+  /** Drops completions of the owner with most, so that no owner loses any because of another. */
   private oldestOfLargest(): number[] {
     let most: Set<number> | undefined;
     for (const numbers of this.left.values()) if (!most || numbers.size > most.size) most = numbers;
@@ -179,14 +182,14 @@ export class Completions {
     return () => this.listeners.delete(listener);
   }
 
-  private told({ acknowledgedBy, completion }: Entry): boolean {
+  private isAcknowledged({ acknowledgedBy, completion }: Entry): boolean {
     if (acknowledgedBy.size === 0) return false;
     for (const [reader, owner] of this.readers)
       if (sees(owner, completion) && !acknowledgedBy.has(reader)) return false;
     return true;
   }
 
-  /** The next keeper knows it, too: what ends from now on is kept until this reader has it. */
+  /** The next keeper knows the subscriber too: later completions are kept until it has acknowledged them. */
   private noteReader(reader: string): void {
     this.note({ type: 'acknowledged', reader, numbers: [] });
   }
@@ -243,7 +246,7 @@ function ownerOfReader(reader: string): Owner {
   return reader.slice(colon + 1, colon + 1 + Number(reader.slice(0, colon)));
 }
 
-/** About so many: what an answer may hold is counted, not measured. */
+/** An estimate of an answer's size. */
 function charsOf({ command, lastLines, labels }: Completion): number {
   let chars = 512 + command.length + lastLines.length;
   for (const name in labels) chars += name.length + (labels[name]?.length ?? 0);

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-/** The real disk; it counts what is open, and refuses when told to. */
+/** The real disk; it counts open files, and refuses on request. */
 class CountedDisk {
   refuses = false;
   open = 0;
@@ -82,12 +82,12 @@ it('[H34] a feed that the disk does not take anew goes on in its old file, and l
   expect(counted.open).toBe(before - 1);
   const again = await openFeed(counted.disk, folder);
   const question = { owner: 'me', subscriber: 'default', after: 0, limit: 1000 };
-  const told: number[] = [];
+  const reported: number[] = [];
   for (let after = 0; ;) {
     const page = again.completions.pending({ ...question, after });
     if (page.length === 0) break;
-    told.push(...page.map(({ number }) => number));
-    after = told.at(-1) ?? 0;
+    reported.push(...page.map(({ number }) => number));
+    after = reported.at(-1) ?? 0;
   }
-  expect(told).toEqual(Array.from({ length: 89 }, (_, n) => n + 4));
+  expect(reported).toEqual(Array.from({ length: 89 }, (_, n) => n + 4));
 });

@@ -1,4 +1,4 @@
-// Where the completion feed is kept: one small journal in a folder of its own, written anew when it has grown large.
+// Stores the completion feed: one small journal in its own folder, rewritten when it has become large.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,10 +12,10 @@ import { tryTo } from '../../journal/write/segment-file.ts';
 import { EndedJournal } from '../../journal/read/ended-journal.ts';
 import { Completions, type FeedNote } from './completions.ts';
 
-/** Far below the size at which a journal drops from its middle. */
+/** Far below the size at which a journal drops its middle. */
 const REWRITE_BYTES = 8 * 1024 * 1024;
 
-/** After a disk has refused that, it is tried again when the file has grown by so much. */
+/** After a refused rewrite it is retried when the file is larger by this much. */
 const REWRITE_AGAIN_BYTES = 1024 * 1024;
 
 export type FeedOptions = Omit<JournalOptions, 'place' | 'after'> & {
@@ -27,7 +27,7 @@ export class FeedFile {
   private readonly options: FeedOptions;
   private journal: Journal | undefined;
   private rewriteBytes = REWRITE_BYTES;
-  /** Each rewriting makes a journal with the next number, so that several left by a crash are replayed in their order. */
+  /** Each rewrite makes a journal with the next number, so that journals left by a crash are replayed in order. */
   private generation = 0;
 
   constructor(options: FeedOptions) {
@@ -45,14 +45,14 @@ export class FeedFile {
       await this.replay(new EndedJournal(segments, { seq, offset: 0, lostBytes: 0 }));
       this.generation = Math.max(this.generation, generationOf(id));
     }
-    // Only when the new file holds everything are the old ones needed no more. One that the disk does not let go is replayed
-    // before the newer ones, like those that a crash leaves.
+    // Remove the old journals only when the new one holds everything. One that cannot be removed is replayed before the
+    // newer ones.
     if (!this.rewrite()) return;
     for (const [id, numbers] of old)
       for (const number of numbers) tryTo(() => disk.remove(join(folder, segmentName(id, number))));
   }
 
-  /** To be called now and then: keeps the file small. */
+  /** Call it from time to time: keeps the file small. */
   compact(): void {
     const { journal: old } = this;
     if (!old || old.bytesOnDisk < this.rewriteBytes) return;
@@ -61,7 +61,7 @@ export class FeedFile {
       this.rewriteBytes = REWRITE_BYTES;
       return;
     }
-    // The disk does not take a new one: the old one, which holds everything, goes on, and is left alone for a while.
+    // The disk refuses a new file: keep using the old one, which holds everything.
     this.journal?.remove();
     this.journal = old;
     this.completions.goOnWith(old);
@@ -73,14 +73,14 @@ export class FeedFile {
     return this.journal?.degraded === undefined;
   }
 
-  /** Resolves when everything is written, or held in memory by a disk that refuses, and no file is made any more. */
+  /** Resolves when everything is written, or is in memory because the disk refuses, and no file is being created. */
   async close(): Promise<void> {
     await this.journal?.visible();
     this.journal?.release();
     await this.options.place.usage.unwantedCreated();
   }
 
-  /** False when the disk does not take it now: it stays in memory and goes there later. */
+  /** False if the disk refuses now: the feed stays in memory and is written later. */
   private rewrite(): boolean {
     const { place, limits, clock, pool } = this.options;
     this.generation += 1;

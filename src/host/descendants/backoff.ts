@@ -1,9 +1,9 @@
-// When to look again at something that nobody tells: soon at first, then less and less often.
+// Decides when to poll something that sends no notice: soon at first, then less and less often.
 
 import type { Clock } from '../../base/clock.ts';
 
 const MOST_MS = 1000;
-/** Something happened that may have to do with it. */
+/** Something happened that may be related. */
 const SOONER_MS = 20;
 
 export class Looks {
@@ -17,7 +17,7 @@ export class Looks {
     this.look = look;
   }
 
-  /** How long it is to the next look, once it is asked for. */
+  /** The delay of the next poll. */
   from(ms: number): void {
     this.nextMs = ms;
   }
@@ -32,7 +32,7 @@ export class Looks {
     });
   }
 
-  /** Much at once makes no look of its own: the next one is near already. */
+  /** Many events cause no poll of their own: the next one is near already. */
   sooner(): void {
     if (this.cancel === undefined || this.nextMs <= 2 * SOONER_MS) return;
     this.nextMs = SOONER_MS;
@@ -45,7 +45,7 @@ export class Looks {
   }
 }
 
-/** A look that is to come is not put off by what happens meanwhile. */
+/** Later events do not postpone a scheduled poll. */
 export class PatientLook {
   private readonly clock: Clock;
   private readonly firstMs: number;

@@ -84,7 +84,7 @@ describe('a subreaper, over a table of its own', () => {
     await nextTurn();
   }
 
-  /** A process that has ended and left somebody who made a session. */
+  /** A process that has ended and left a descendant in its own session. */
   async function daemon(serial: string): Promise<{ process: Process; pid: number }> {
     const process = start(serial);
     const pid = table.fork(process.facts.pid, { leads: true });
@@ -149,7 +149,7 @@ describe('a subreaper, over a table of its own', () => {
     expect(asked).toEqual([1, 1, 1]);
   });
 
-  test('[X40] an orphan of nobody with somebody below is not looked at when others end', async () => {
+  test('[X40] an orphan without an owner, with processes below it, is not checked when others end', async () => {
     const hostile = start('hostile');
     const strays = Array.from({ length: 50 }, () => {
       const stray = table.fork(hostile.facts.pid, { leads: true, marker: undefined });
@@ -163,7 +163,7 @@ describe('a subreaper, over a table of its own', () => {
       expect([process.settled, table.asked]).toEqual([true, 1]);
     }
     expect(hostile.settled).toBe(false);
-    // Whoever is below ends without a word to us: that is found by looking now and then, whatever else ends meanwhile.
+    // The exit of a process below is not reported to us: it is found by a check from time to time.
     for (const { stray, member } of strays) {
       table.exit(member);
       table.remove(member);
@@ -238,7 +238,7 @@ describe('a subreaper, over a table of its own', () => {
     expect(process.settled).toBe(true);
   });
 
-  test('[D13] in the moment of exec nobody is told to be settled', async () => {
+  test('[D13] during exec no process is reported as settled', async () => {
     const process = start('process');
     const child = table.fork(process.facts.pid, { leads: true });
     table.become(child, { blank: true, leads: true });
@@ -251,7 +251,7 @@ describe('a subreaper, over a table of its own', () => {
     expect(process.settled).toBe(true);
   });
 
-  test('[D23] descendants are found by parentage, whoever else is alive', async () => {
+  test('[D23] descendants are found by parentage, whatever else is alive', async () => {
     const asked: number[] = [];
     for (const others of [0, 1, 50]) {
       for (let each = 0; each < others; each += 1) await daemon(`other-${others}-${each}`);
@@ -282,7 +282,7 @@ describe('a subreaper, over a table of its own', () => {
     expect((await tracker.find(process)).map(({ pid }) => pid)).toEqual([member]);
   });
 
-  test('[D22] a walk that meets somebody who stays in the moment of exec settles nothing', async () => {
+  test('[D22] a walk that meets a process in exec settles nothing', async () => {
     const process = start('process');
     process.rootAlive = false;
     const other = table.fork(1, { marker: 'process', leads: true, blank: true });
@@ -303,7 +303,7 @@ describe('a subreaper, over a table of its own', () => {
     first.rootAlive = false;
     first.reapedAtTicks = table.ticks;
     reap(pid);
-    // The exit of the first is attended to when the second has its number.
+    // The exit of the first is handled when the second has its number.
     table.nextPid = pid;
     const second = start('second');
     expect(second.facts.pid).toBe(pid);

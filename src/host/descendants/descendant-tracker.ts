@@ -1,5 +1,5 @@
-// Tracks the living descendants of each process. A keeper is a subreaper: the kernel gives it every orphan and tells it
-// of their ends. Inside somebody's program, and for what an earlier keeper left, /proc is polled while someone waits.
+// Tracks the living descendants of each process. A keeper is a subreaper: the kernel reparents every orphan to it and
+// reports their exits. When embedded, and for descendants of an earlier keeper, we poll /proc while someone waits.
 
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -31,7 +31,7 @@ import { SharedWalks } from './shared-walks.ts';
 import { findBelow } from './tree-search.ts';
 import { endStrays, type StraysEnd } from './strays.ts';
 
-/** What is asked of a process here. */
+/** What the tracker needs of a process. */
 export interface Tracked extends Owner {
   settled: boolean;
   wake(): void;
@@ -40,26 +40,26 @@ export interface Tracked extends Owner {
 
 export interface TrackerOptions<P extends Tracked> {
   readonly clock: Clock;
-  /** This process is a subreaper, and `reaped` is called for every child of it that is no more. */
+  /** This process is a subreaper, and `reaped` is called for every reaped child. */
   readonly isSubreaper: boolean;
-  /** Whether a child of this process was started by it and has not been reaped. */
+  /** Whether a child was started by this process and has not been reaped. */
   readonly isRoot: (pid: number) => boolean;
   readonly settled: (process: P) => void;
   readonly table?: ProcessTable;
 }
 
-/** Living descendants of a process, the root not among them. */
+/** Living descendants of a process, without the root. */
 interface Search {
   readonly found: ProcessEntry[];
-  /** Why nobody could be looked for. */
+  /** Why the search failed. */
   readonly unsearched?: 'too_many_files';
-  /** Somebody could not be identified: nobody being found does not mean that nobody is left. */
+  /** A process could not be identified: an empty result does not mean that none is left. */
   readonly isUnsure?: boolean;
 }
 
-/** How often settling is looked for where nobody tells us. */
+/** How often we poll where exits are not reported. */
 const LOOK_MS = 20;
-/** Orphans of nobody are looked at for so long in one turn of the event loop. */
+/** Time slice for orphans without an owner in one turn of the event loop. */
 const LOOKING_MS = 20;
 
 export class DescendantTracker<P extends Tracked> {
@@ -67,17 +67,20 @@ export class DescendantTracker<P extends Tracked> {
   private readonly table: ProcessTable;
   readonly orphans: Orphans<P>;
   readonly owners: Owners<P>;
-  /** Their root has been reaped. */
+  /** Processes whose root has been reaped. */
   private readonly unsettled = new Set<P>();
-  /** Those of them that may have settled: to be looked at. */
+  /** Those that may have settled, to be checked. */
   private readonly due = new Set<P>();
   private lookSoon: NodeJS.Immediate | undefined;
   private readonly again: PatientLook;
   private readonly walks: SharedWalks;
-  /** Where nobody tells us: whom the last thorough look found. */
+  /** Where exits are not reported: the result of the last thorough search. */
   private readonly lastFound = new WeakMap<P, readonly number[]>();
   private readonly looking = new WeakSet<P>();
-  /** Left by an earlier keeper, and not settled: what lives of them went to init, and nobody tells us of its end. */
+  /**
+   * Unsettled processes of an earlier keeper: their descendants were reparented to init, so their exits are not
+   * reported.
+   */
   private readonly inherited = new Set<P>();
 
   constructor(options: TrackerOptions<P>) {
@@ -102,7 +105,7 @@ export class DescendantTracker<P extends Tracked> {
   exited(process: P): void {
     this.unsettled.add(process);
     this.lookAt(process);
-    // Where nobody tells us, the others may have settled as well.
+    // Where exits are not reported, other processes may have settled too.
     if (!this.options.isSubreaper) for (const other of this.unsettled) this.lookAt(other);
   }
 
@@ -110,7 +113,7 @@ export class DescendantTracker<P extends Tracked> {
   reaped(pid: number): void {
     if (!this.options.isSubreaper) return;
     for (const owner of this.orphans.reaped(pid)) this.lookAt(owner);
-    // It may have been what made the last look unsure.
+    // It may have made the last check uncertain.
     if (this.due.size > 0) this.soon();
   }
 
@@ -120,7 +123,7 @@ export class DescendantTracker<P extends Tracked> {
     this.soon();
   }
 
-  /** Once for all that happens in one turn of the event loop. */
+  /** Once for everything that happens in one turn of the event loop. */
   private soon(): void {
     this.lookSoon ??= setImmediate(() => {
       this.lookSoon = undefined;
@@ -128,7 +131,7 @@ export class DescendantTracker<P extends Tracked> {
     });
   }
 
-  /** `again`: at those, too, of which nobody tells us. */
+  /** `again`: also processes whose exits are not reported. */
   private lookAtDue(again = false): void {
     if (!this.options.isSubreaper) {
       for (const process of this.due) this.check(process);
@@ -146,13 +149,13 @@ export class DescendantTracker<P extends Tracked> {
     else this.again.later();
   }
 
-  /** Nobody whose orphan lives can have settled; the end of that orphan is told. */
+  /** A process with a living orphan cannot have settled; that orphan's exit will be reported. */
   private dropHeld(): void {
     for (const process of this.due)
       if (process.settled || this.orphans.hasAny(process) === 'yes') this.due.delete(process);
   }
 
-  /** False when no descriptor was free: nothing is known then. */
+  /** False if no descriptor was free: then nothing is known. */
   private lookAtOrphans(again: boolean): boolean {
     try {
       this.orphans.look({ again, mostMs: LOOKING_MS });
@@ -163,7 +166,7 @@ export class DescendantTracker<P extends Tracked> {
     }
   }
 
-  /** Read back from disk: whoever lives of them is known only by the marker. One walk over /proc serves all. */
+  /** For recovered processes: only the marker identifies their descendants. One walk over /proc serves all. */
   async restored(processes: readonly P[]): Promise<void> {
     for (const process of processes) this.inherited.add(process);
     const searches = await Promise.all(processes.map((process) => this.search(process)));
@@ -181,14 +184,14 @@ export class DescendantTracker<P extends Tracked> {
     this.owners.remove(process);
   }
 
-  /** Whether we are told of every end among its descendants, because they are below us. */
+  /** Whether all its descendants are below us, so that their exits are reported. */
   private isReported(process: P): boolean {
     return this.options.isSubreaper && !this.inherited.has(process);
   }
 
   /**
-   * Looks whether anybody is left, and tells whoever waits if nobody is. Where nobody tells us, one that made a session
-   * of its own is seen only by a look at the whole machine, which takes a moment: nothing is settled without it.
+   * Checks whether any descendant is left, and wakes the waiters if none is. Where exits are not reported, a descendant
+   * in its own session is found only by a search of the whole machine, so nothing settles without one.
    */
   check(process: P): void {
     if (process.settled || process.rootAlive) return;
@@ -197,7 +200,7 @@ export class DescendantTracker<P extends Tracked> {
     else void this.lookEverywhere(process);
   }
 
-  /** Looks for the descendants of everybody whose root has ended, where nobody tells us of their ends. */
+  /** Searches the descendants of all processes whose root has exited, where exits are not reported. */
   async checkUnreported(): Promise<void> {
     const unreported = [...this.unsettled].filter((process) => !this.isReported(process));
     await Promise.all(unreported.map((process) => this.lookEverywhere(process)));
@@ -207,7 +210,7 @@ export class DescendantTracker<P extends Tracked> {
     if (this.looking.has(process)) return;
     this.looking.add(process);
     try {
-      // Where the machine cannot be looked at, it is not known to be settled.
+      // If the search fails, the process does not count as settled.
       if (!this.isAnyoneLeft(process)) await this.survivors(process);
     } catch (error) {
       if (!isShortage(error)) throw error;
@@ -220,11 +223,11 @@ export class DescendantTracker<P extends Tracked> {
     const family = this.familyOf(process);
     const found = this.lastFound.get(process) ?? [];
     if (found.some((pid) => belongsTo(family, pid, this.table))) return true;
-    // The number of an earlier keeper's root may be anybody's group by now.
+    // The pid of an earlier keeper's root may be another group's number by now.
     return !this.inherited.has(process) && groupAlive(family.rootPid);
   }
 
-  /** Living descendants, the root not among them, children before their parents. */
+  /** Living descendants without the root, children before their parents. */
   async find(process: P): Promise<ProcessEntry[]> {
     return (await this.findAll(process)).found;
   }
@@ -255,7 +258,7 @@ export class DescendantTracker<P extends Tracked> {
     return found.filter(({ pid }) => pid !== root || !process.rootAlive);
   }
 
-  /** As `find`; where no descriptor is free to look, `unsearched` says so, and nobody is found. */
+  /** As `find`; if no descriptor is free, `unsearched` says so and the result is empty. */
   async search(process: P): Promise<Search> {
     if (process.settled) return { found: [] };
     try {
@@ -266,7 +269,7 @@ export class DescendantTracker<P extends Tracked> {
     }
   }
 
-  /** Whoever is alive, the root among them. Settles the process when that is nobody. */
+  /** All living processes with the root. Settles the process if there are none. */
   async survivors(process: P): Promise<{
     readonly survivors: Survivor[];
     readonly unsearched?: 'too_many_files';
@@ -283,8 +286,8 @@ export class DescendantTracker<P extends Tracked> {
   }
 
   /**
-   * Signals whoever left the group one by one, and then the group by its number while that is certainly ours. In this
-   * order: one that has shed its marker is known only by its parents, and the group's signal may end those.
+   * Signals the descendants outside the group one by one, then the group by its number while that is certainly ours. In
+   * this order, because a descendant without marker is known only by its parents, which the group's signal may end.
    */
   signal(process: P, found: readonly ProcessEntry[], signal: NodeJS.Signals): Reach {
     const { pid } = process.facts;
@@ -303,13 +306,16 @@ export class DescendantTracker<P extends Tracked> {
     return { reached: [...group.filter((each) => !foreign.has(each)), ...reached], refused };
   }
 
-  /** In a keeper every child comes from something it held: every process that is left when it leaves is ended, tracked or not. */
+  /**
+   * In a keeper every child comes from one of its processes: ends everything that is left when it exits, tracked or
+   * not.
+   */
   async endStrays(): Promise<StraysEnd> {
     if (!this.options.isSubreaper) return { ended: 0, survivors: [] };
     return endStrays(this.options.clock, this.table);
   }
 
-  /** Calls back whenever settling may have come nearer. The answer stops it. */
+  /** Calls back whenever a process may have settled. Returns a function that unsubscribes. */
   onChange(process: P, wake: () => void): () => void {
     const stop = process.onChange(wake);
     if (this.isReported(process)) return stop;
@@ -328,7 +334,7 @@ export class DescendantTracker<P extends Tracked> {
   /** A port that the process or a descendant listens on: this one, or any. */
   listening(process: P, port: number | undefined, tables: SocketTables): number | undefined {
     const netPid = process.rootAlive ? process.facts.pid : globalThis.process.pid;
-    // Most of the time nobody listens on it at all, which is cheap to see.
+    // Usually no process listens on it at all, which is cheap to see.
     if (port !== undefined && !isListening(port, netPid, tables)) return undefined;
     const pids = this.knownPids(process) ?? [];
     const ports = listeningPorts(pids, tables).map((found) => found.port);
@@ -342,7 +348,7 @@ export class DescendantTracker<P extends Tracked> {
     throw new HoldfastError('too_many_files', problem);
   }
 
-  /** The root, its orphans, and everyone below these; undefined when no descriptor was free to look. */
+  /** The root, its orphans, and everything below these; undefined if no descriptor was free. */
   private knownPids(process: P): number[] | undefined {
     try {
       if (this.options.isSubreaper) this.orphans.look();
@@ -368,7 +374,7 @@ export class DescendantTracker<P extends Tracked> {
   }
 }
 
-/** Whether the search has shown that nobody is left. */
+/** Whether the search has shown that none is left. */
 function isNobody({ found, unsearched, isUnsure }: Search): boolean {
   return found.length === 0 && unsearched === undefined && !isUnsure;
 }

@@ -97,7 +97,7 @@ describe('who belongs', () => {
     expect(await findDescendants(family)).toEqual([]);
   });
 
-  test('[D3] members of the session in groups of their own are found, and whoever shed its marker below them', async () => {
+  test('[D3] members of the session in groups of their own are found, and processes without a marker below them', async () => {
     const started = await start(
       'set -m; sleep 1000 & env -i setsid -w sleep 1000 & echo ready; read x',
       {
@@ -163,7 +163,7 @@ describe('who belongs', () => {
     // To this family the stranger is exactly what a reused number looks like: same session, born later, other marker.
     const stranger = await start('sleep 1000 & echo ready; read x');
     await stranger.recorder.printed('ready');
-    const marker = { name: 'HOLDFAST_PROCESS', value: 'somebody-else' };
+    const marker = { name: 'HOLDFAST_PROCESS', value: 'another-process' };
     const dead: Family = {
       rootPid: stranger.pid,
       marker,
@@ -202,7 +202,7 @@ describe('signals', () => {
     expect(await ours.recorder.exit()).toEqual({ signal: 'SIGTERM' });
   });
 
-  test('[D4] a process that is gone is told as gone, also when it went between the look and the signal', async () => {
+  test('[D4] a process that has ended is reported as such, also if it ended between the search and the signal', async () => {
     const started = await start('exit 0');
     await started.recorder.exit();
     expect(signalPid(nursery.posix, started.pid, 'SIGKILL', () => true)).toBe('gone');
@@ -231,7 +231,7 @@ describe('signals', () => {
     expect(pidfds()).toBe(0);
   });
 
-  test('[D7] a group is signalled by number, and its end is told', async () => {
+  test('[D7] a group is signalled by number, and its end is reported', async () => {
     const started = await start('sleep 1000 & sleep 1000 & echo ready; wait');
     await started.recorder.printed('ready');
     expect(groupAlive(started.pid)).toBe(true);
@@ -257,7 +257,7 @@ describe('signals', () => {
   });
 });
 
-describe('whether anybody is left', () => {
+describe('whether a member is left', () => {
   test('[D1] a zombie is not alive, in a group or alone', async () => {
     // The inner shell is stopped before it can collect its child, which ends as a zombie in the same group.
     const started = await start(

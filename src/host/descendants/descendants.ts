@@ -1,5 +1,5 @@
-// The descendants of a root process: who they are, whether any is left, and signals that reach them and nobody else.
-// A number is no identity: it is believed only while the kernel cannot have given it away.
+// The descendants of a root process: which they are, whether any is left, and signals that reach only them. A pid is
+// not an identity: it is valid only while the kernel cannot have reused it.
 
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -19,48 +19,48 @@ import {
   systemTable,
 } from '../../system/proc-table.ts';
 
-/** A root that was started as leader of a session, and all that came from it. */
+/** A root that was started as a session leader, and everything that came from it. */
 export interface Family {
-  /** Also the number of its session and of its first process group. */
+  /** Also the id of its session and of its first process group. */
   readonly rootPid: number;
   readonly marker: Marker;
   /**
-   * `nowTicks()` when the root was reaped; absent while it is not. 0 when that is not known, as after a restart: the
-   * numbers then prove nothing and only the marker counts.
+   * `nowTicks()` when the root was reaped; absent while it is not. 0 if unknown, as after a restart: then only the
+   * marker counts.
    */
   readonly reapedAtTicks?: number;
-  /** Members that are known for good: orphans that came to this process and that it has not reaped. */
+  /** Members for certain: orphans that were reparented to us and that we have not reaped. */
   readonly isAnchor?: (pid: number) => boolean;
 }
 
-/** Why a process did not get a signal that was meant for it. */
+/** Why a process did not get a signal. */
 type Refusal = RefusedSignal['reason'];
 export type Delivery = 'sent' | 'gone' | 'not_ours' | Refusal;
 
-/** Whom a signal reached, and who did not get it. */
+/** The processes that a signal reached, and those that it did not. */
 export interface Reach {
   readonly reached: number[];
   readonly refused: { readonly pid: number; readonly reason: Refusal }[];
 }
 
-// Descriptors held at once while a large family is signalled.
+// Pidfds held at once while many processes are signalled.
 const batchSize = 256;
-// How long processes are looked at in one turn of the event loop; each takes 10 to 100 µs.
+// Time slice in one turn of the event loop; each process takes 10 to 100 µs.
 const turnMs = 1;
-// How often somebody in the moment of exec is looked at again, about 1 ms each: such a moment is longest on a busy
-// machine, where it waits for a processor.
+// How often a process in exec is checked again, about 1 ms each. exec takes longest on a busy machine, where it waits
+// for a processor.
 const maxUnsureTurns = 1000;
-// A signal is sent in one turn of the event loop, so whoever execs again and again is looked at so often there, 1 ms each.
+// A signal is sent in one turn of the event loop, so a process that execs repeatedly is checked this often, 1 ms each.
 const maxProofs = 5;
 
-/** Whether the group has a living member. Ask only about a group whose number cannot have been reused since. */
+/** Whether the group has a living member. Only for a group whose number cannot have been reused. */
 export function groupAlive(group: number): boolean {
   try {
     process.kill(-group, 0);
   } catch (error) {
     if (errnoOf(error) !== 'EPERM') return false;
   }
-  // kill(2) counts zombies too. Members mostly have the numbers that follow the group's.
+  // kill(2) counts zombies too. Members usually have the pids after the group's.
   const pids = systemTable
     .allPids()
     .toSorted((a, b) => Number(a < group) - Number(b < group) || a - b);
@@ -70,20 +70,20 @@ export function groupAlive(group: number): boolean {
   });
 }
 
-/** By number: only while the root has not been reaped, because until then the kernel keeps its number for it. */
+/** By number: only while the root has not been reaped, because until then its pid is not reused. */
 export function signalGroup(group: number, signal: string): 'sent' | 'gone' | 'not_permitted' {
   try {
     process.kill(-group, signal);
     return 'sent';
   } catch (error) {
     if (errnoOf(error) === 'ESRCH') return 'gone';
-    // The kernel says so only when it could not signal a single member.
+    // The kernel returns this only if it could signal no member at all.
     if (errnoOf(error) === 'EPERM') return 'not_permitted';
     throw error;
   }
 }
 
-/** Whether signals to this process are refused. A group's signal succeeds when it reached one member of many. */
+/** Whether signals to this process are refused. A signal to a group succeeds if it reached one member. */
 export function isForeign(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -93,7 +93,7 @@ export function isForeign(pid: number): boolean {
   }
 }
 
-/** Everybody below these by parentage, themselves included, as far as they are alive. */
+/** All processes below these by parentage, including themselves, that are alive. */
 export function livingBelow(tops: Iterable<number>, table = systemTable): ProcessEntry[] {
   const queue = [...tops];
   const seen = new Set(queue);
@@ -112,8 +112,8 @@ export function livingBelow(tops: Iterable<number>, table = systemTable): Proces
 }
 
 /**
- * Thorough: looks at every process of the machine, some per turn of the event loop. Living descendants without the
- * root, children before their parents. What is born meanwhile can be missed: ask again until nothing is found.
+ * Thorough: checks every process of the machine, some per turn of the event loop. Returns living descendants without
+ * the root, children before their parents. Processes forked meanwhile can be missed: repeat until nothing is found.
  */
 export async function findDescendants(
   family: Family,
@@ -126,7 +126,7 @@ export async function findDescendants(
 interface Families {
   /** The living descendants of each family. */
   readonly found: ProcessEntry[][];
-  /** Somebody stayed in the moment of exec: it may belong to any of the families. */
+  /** A process stayed in exec: it may belong to any of the families. */
   readonly isUnsure: boolean;
 }
 
@@ -151,7 +151,7 @@ export async function findFamilies(
     const stillUnsure: ProcessEntry[] = [];
     await inTurns(unsure, (entry) => {
       const values = processes.markersOf(entry.pid, name);
-      // posix_spawn can return a moment before the child has memory of its own: until then it shows our environment.
+      // posix_spawn can return before the child has its own memory: until then it shows our environment.
       const isOurFork = entry.isFork && entry.parent === processes.self;
       if (values === 'unknown' || (values.length === 0 && isOurFork)) {
         const now = processes.readEntry(entry.pid);
@@ -188,7 +188,7 @@ async function inTurns<T>(items: readonly T[], each: (item: T) => void): Promise
   await turns.next();
 }
 
-/** What one walk over /proc saw, with everybody's children. */
+/** The processes that one walk over /proc saw, with their children. */
 class Snapshot {
   readonly entries: ProcessEntry[] = [];
   private readonly self: number;
@@ -206,7 +206,7 @@ class Snapshot {
     else this.children.set(entry.parent, [entry]);
   }
 
-  /** Adds a process and all below it. */
+  /** Adds a process and everything below it. */
   collect(first: ProcessEntry, into: Map<number, ProcessEntry>): void {
     const line = [first];
     for (let entry = line.pop(); entry; entry = line.pop()) {
@@ -218,8 +218,8 @@ class Snapshot {
 }
 
 /**
- * Sends a signal to each of `found` that is still a member of the family. Descriptors first, proofs second, signals
- * last: a parent that dies takes away the proof of a child that has only its parentage.
+ * Sends a signal to each of `found` that is still a member of the family. First pidfds, then verification, then
+ * signals: when a parent dies, a child that is known only by parentage can no longer be verified.
  */
 export function signalMembers(
   posix: Posix,
@@ -246,7 +246,9 @@ export function signalMembers(
   return reach;
 }
 
-/** Holds as many of `found` as one batch takes and descriptors are free for. `next` is where the next batch begins. */
+/**
+ * Opens pidfds for as many of `found` as one batch and free descriptors allow. `next` is the start of the next batch.
+ */
 function holdSome(posix: Posix, found: readonly ProcessEntry[], from: number) {
   const held: (Held & { readonly at: number })[] = [];
   const refused: Reach['refused'] = [];
@@ -256,7 +258,7 @@ function holdSome(posix: Posix, found: readonly ProcessEntry[], from: number) {
     const pidfd = openProcess(posix, pid);
     if (typeof pidfd === 'number') held.push({ pid, pidfd, at });
     else if (pidfd === 'too_many_files' && held.length > 0) {
-      // Each proof needs a free descriptor as well.
+      // Each verification needs a free descriptor too.
       const last = held.length > 1 ? held.pop() : undefined;
       if (last) closeSync(last.pidfd);
       return { held, refused, next: last?.at ?? at };
@@ -270,7 +272,10 @@ function note({ reached, refused }: Reach, pid: number, delivery: Delivery): voi
   else if (delivery !== 'gone' && delivery !== 'not_ours') refused.push({ pid, reason: delivery });
 }
 
-/** `verify` is asked after the process is held: what it finds out about the number is then true of what is signalled. */
+/**
+ * `verify` is called after the pidfd is open: what it finds about the pid is then true of the process that is
+ * signalled.
+ */
 export function signalPid(
   posix: Posix,
   pid: number,
@@ -287,14 +292,14 @@ export function signalPid(
   }
 }
 
-/** Whether the process that has this number now is a living member: by itself, or through its parents. */
+/** Whether the process with this pid is a living member: by itself, or through its parents. */
 export function belongsTo(family: Family, pid: number, table = systemTable): boolean {
   let entry = table.readEntry(pid);
   while (isAlive(entry) && entry.pid > 1 && entry.pid !== table.self) {
     if (family.isAnchor?.(entry.pid) || isInSession(family, entry)) return true;
     if (hasMarker(family.marker, entry.pid, table)) return true;
     const parent = table.readEntry(entry.parent);
-    // A process gets another parent only when its own dies. If it still names this one, then that was its parent.
+    // A process is reparented only when its parent dies. If it still names this parent, then that was its parent.
     if (table.readEntry(entry.pid)?.parent !== parent?.pid) return false;
     entry = parent;
   }
@@ -310,9 +315,9 @@ function hasMarker({ name, value }: Marker, pid: number, table: ProcessTable): b
 }
 
 /**
- * A process gets its session from its parent at birth, or makes one with its own number. So whoever is in the root's
- * session and was born before the root was reaped has it from the root's family. The number is free again only when
- * the root is reaped and the session empty; somebody born later in "the same" session may belong to another process.
+ * A process inherits its session or makes one with its own pid. So a process in the root's session that started before
+ * the root was reaped belongs to the root. The number can be reused only after the root was reaped and the session is
+ * empty; a process that started later in "the same" session may belong to another process.
  */
 export function isInSession({ rootPid, reapedAtTicks }: Family, entry: ProcessEntry): boolean {
   if (entry.session !== rootPid) return false;
@@ -323,7 +328,7 @@ function deepestFirst(members: ReadonlyMap<number, ProcessEntry>): ProcessEntry[
   const withDepth = [...members.values()].map((entry) => {
     let depth = 0;
     let parent = members.get(entry.parent);
-    // The walk was not one moment, so that a reused number could close a circle.
+    // The walk was not one moment, so a reused pid could close a cycle.
     while (parent && depth < members.size) {
       depth += 1;
       parent = members.get(parent.parent);

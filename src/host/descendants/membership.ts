@@ -1,11 +1,12 @@
-// Whose a process is by what it carries itself: the session of a root, a session that a member made, or the marker.
+// Recognises the process that a program belongs to by what it carries itself: the session of a root, a session that a
+// member made, or the marker.
 
 import { isInSession, type Family } from './descendants.ts';
 import { MARKER_NAME } from '../start/environment.ts';
 import type { ProcessFacts } from '../process/facts.ts';
 import type { ProcessEntry, ProcessTable } from '../../system/proc-table.ts';
 
-/** What tells whose a process is: the number of a session, or a marker. */
+/** A session id or a marker, which identifies the owner. */
 export type OwnerKey = number | string;
 
 export interface Owner {
@@ -21,13 +22,13 @@ export class Owners<P extends Owner> {
   private readonly byMarker = new Map<string, P>();
   private readonly byRoot = new Map<number, Set<P>>();
   /**
-   * Sessions that members made for themselves. One that has shed its marker and lost its parents is still known by the
-   * session of the member it came from, as long as it has come to us as an orphan.
+   * Sessions that members made. A program without marker and parents is still recognised by the session of the member
+   * it came from, as long as it was reparented to us.
    */
   private readonly bySession = new Map<number, Set<P>>();
   private readonly sessions = new Map<P, Set<number>>();
 
-  /** `known` is told of everything by which somebody can be recognised from then on. */
+  /** `known` is called with everything that identifies a member from then on. */
   constructor(table: ProcessTable, known: (key: OwnerKey) => void) {
     this.table = table;
     this.known = known;
@@ -76,7 +77,7 @@ export class Owners<P extends Owner> {
     return second ? undefined : first;
   }
 
-  /** "unknown" while it is in the moment of exec. */
+  /** "unknown" during exec. */
   of(entry: ProcessEntry): ReadonlySet<P> | 'unknown' {
     const owners = new Set(this.bySession.get(entry.session));
     const roots = [...(this.byRoot.get(entry.session) ?? [])];

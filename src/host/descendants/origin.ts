@@ -1,5 +1,5 @@
-// Where a program of this machine came from: from a process of this host, or from elsewhere. A subreaper stays an ancestor
-// of everything it has started, so parents tell. Whoever holds the program by a pidfd can believe the answer.
+// Finds out whether a program on this machine came from a process of this host. A subreaper stays an ancestor of
+// everything that it started, so the parents decide. The answer holds only if the caller holds a pidfd of the program.
 
 import { MARKER_NAME } from '../start/environment.ts';
 import {
@@ -9,32 +9,32 @@ import {
   type ProcessTable,
 } from '../../system/proc-table.ts';
 
-/** "unknown": it came from this host, and nobody can say from which process. */
+/** "unknown": it came from this host, from an unknown process. */
 export type Origin<P> = P | 'outside' | 'unknown';
 
-/** What is known about the processes of a host. */
+/** What the host knows about its processes. */
 export interface Known<P> {
-  /** Started by this host, not reaped. */
+  /** Started by this host and not reaped. */
   readonly rootOf: (pid: number) => P | undefined;
-  /** The session of a process belongs to whoever made it, and can only be left, never joined from outside. */
+  /** A session belongs to the process that made it. It can be left, but not joined from outside. */
   readonly inSession: (entry: ProcessEntry) => P | undefined;
-  /** By the marker, which a program can set as it likes: asked last. */
+  /** By the marker, which a program can set itself: used last. */
   readonly bySerial: (serial: string) => P | undefined;
 }
 
-/** No program has more ancestors. One that makes itself so many is not followed further. */
+/** No honest program has more ancestors. A longer chain is not followed. */
 const MOST_STEPS = 2000;
 
 interface Line {
-  /** From the program upwards, without the process that is asked about. */
+  /** From the program upwards, without the top process itself. */
   readonly entries: readonly ProcessEntry[];
-  /** The last one is a child of the process that is asked about. */
+  /** The last one is a child of the top process. */
   readonly arrives: boolean;
 }
 
 /**
- * The program and its ancestors below `top`. Undefined when it has ended, or when there is no end of them. A parent that
- * cannot be read (mounted with hidepid, another user) ends the line.
+ * The program and its ancestors below `top`. Undefined if it has ended, or if the chain is too long. A parent that
+ * cannot be read (hidepid, another user) ends the chain.
  */
 export function lineUpTo(top: number, pid: number, table = systemTable): Line | undefined {
   let entries: ProcessEntry[] = [];
@@ -44,7 +44,7 @@ export function lineUpTo(top: number, pid: number, table = systemTable): Line | 
     entries.push(entry);
     if (entry.parent === top) return { entries, arrives: true };
     const parent = table.readEntry(entry.parent);
-    // A process gets another parent only when its own ends. If it still names this one, then that was its parent.
+    // A process is reparented only when its parent ends. If it still names this parent, then that was its parent.
     const again = table.readEntry(entry.pid);
     if (again?.parent === entry.parent) {
       if (!parent) return { entries, arrives: false };
@@ -61,7 +61,7 @@ export function originOf<P>(pid: number, known: Known<P>, table: ProcessTable): 
   const line = lineUpTo(table.self, pid, table);
   if (!line) return 'unknown';
   const { entries, arrives } = line;
-  // An earlier keeper's descendants are no longer below anybody: the marker is all they have.
+  // Descendants of an earlier keeper are no longer below us: they have only the marker.
   if (!arrives) return byMarker(entries, known, table) ?? 'outside';
   const root = known.rootOf(entries.at(-1)?.pid ?? 0);
   if (root) return root;

@@ -1,6 +1,6 @@
-// The orphans that the kernel gave to this process, a subreaper, and whose they are. Once known, an orphan's owner stays
-// known: its number cannot be given away before it is reaped here. So each end costs one read of the children list, and
-// nothing per orphan that was known before.
+// The orphans that the kernel reparented to this process, a subreaper, and their owners. The owner of an orphan never
+// changes, because its pid cannot be reused before we reap it. So each exit costs one read of the children list, and
+// nothing per known orphan.
 
 import type { Clock } from '../../base/clock.ts';
 import { livingBelow } from './descendants.ts';
@@ -11,37 +11,37 @@ import { isAlive, type ProcessEntry, type ProcessTable } from '../../system/proc
 interface OrphansOptions<Owner> {
   readonly clock: Clock;
   readonly table: ProcessTable;
-  /** Whether this child was started here, and is no orphan. */
+  /** Whether this child was started here and is not an orphan. */
   readonly isRoot: (pid: number) => boolean;
-  /** Whose it is by its own session or marker. "unknown" while it is in the moment of exec. */
+  /** Its owner by its own session or marker. "unknown" during exec. */
   readonly ownersOf: (entry: ProcessEntry) => ReadonlySet<Owner> | 'unknown';
   readonly adopted: (owner: Owner, entry: ProcessEntry) => void;
 }
 
-/** A process has the marker of its own and perhaps of those it is nested in. More are not from us. */
+/** A process has its own marker and perhaps those of processes around it. More are not ours. */
 const MOST_MARKERS = 16;
-/** How often the list is read again because it grew while orphans of nobody were looked at. */
+/** How often the list is read again because it grew during the search. */
 const MOST_READS = 100;
 
 export class Orphans<Owner> {
   private readonly options: OrphansOptions<Owner>;
-  /** Children that were in the list when it was read, and that have not been reaped since. */
+  /** Children that were in the list when it was read, and have not been reaped since. */
   private readonly seen = new Set<number>();
   private readonly owners = new Map<number, ReadonlySet<Owner>>();
   private readonly byOwner = new Map<Owner, Set<number>>();
-  /** Nobody's so far. They are looked at again each time: they are new, or somebody there is in the moment of exec. */
+  /** Without an owner so far. Checked at every search: they are new, or a process there is in exec. */
   private readonly unowned = new Set<number>();
-  /** Nobody's. They are looked at again when somebody becomes known who has one of these keys. */
+  /** Without an owner. Checked again when a member with one of these keys becomes known. */
   private readonly quiet = new Map<number, readonly OwnerKey[]>();
   private readonly quietByKey = new Map<OwnerKey, Set<number>>();
   /**
-   * Those of them that have processes of these owners below. The owners can only become fewer, and nobody tells when: such
-   * orphans are looked at now and then, longest ago first.
+   * Orphans without an owner that have processes of these owners below them. The owners can only become fewer, without
+   * a notice: such orphans are checked from time to time, the longest ago first.
    */
   private readonly above = new Map<number, ReadonlySet<Owner>>();
   private readonly aboveByOwner = new Map<Owner, Set<number>>();
   private unsure = false;
-  /** Some were left for the next look, because this one took long. */
+  /** Some were left for the next search, because this one took too long. */
   isUnfinished = false;
 
   constructor(options: OrphansOptions<Owner>) {
@@ -52,7 +52,7 @@ export class Orphans<Owner> {
     return this.byOwner.get(owner) ?? new Set();
   }
 
-  /** Processes of this owner below orphans that are nobody's. */
+  /** Processes of this owner below orphans without an owner. */
   hidden(owner: Owner): number[] {
     const { table, ownersOf } = this.options;
     const isOwn = (entry: ProcessEntry): boolean => {
@@ -77,7 +77,7 @@ export class Orphans<Owner> {
     return this.unsure || this.aboveByOwner.has(owner) ? 'perhaps' : 'no';
   }
 
-  /** A child of this process is no more. The answer is whose orphan it was. */
+  /** A child of this process was reaped. Returns the owner if it was an orphan. */
   reaped(pid: number): Iterable<Owner> {
     this.seen.delete(pid);
     this.unowned.delete(pid);
@@ -93,7 +93,7 @@ export class Orphans<Owner> {
     return owners;
   }
 
-  /** Somebody is known by this from now on: orphans of nobody that carry it are looked at again. */
+  /** This key identifies a member from now on: orphans without an owner that carry it are checked again. */
   known(key: OwnerKey): void {
     for (const pid of this.quietByKey.get(key) ?? []) {
       this.wake(pid);
@@ -102,8 +102,8 @@ export class Orphans<Owner> {
   }
 
   /**
-   * Finds out whose the orphans are that came since the last look. `again`: also whether anybody is still there below those
-   * that are known to have some. What takes longer than `mostMs` is left for the next look.
+   * Finds the owners of orphans that came since the last search. `again`: also checks whether processes are left below
+   * orphans that had some. What exceeds `mostMs` is left for the next search.
    */
   look({ again = false, mostMs = Infinity } = {}): void {
     const { clock, table } = this.options;
@@ -119,13 +119,14 @@ export class Orphans<Owner> {
       this.isUnfinished = !this.examineAll(this.unowned, untilUs);
       if (this.isUnfinished) this.unsure = true;
       else if (again && read === 0) this.examineAll([...this.above.keys()], untilUs);
-      // One below an orphan of nobody becomes our child when its parent ends, perhaps since the list was read.
+      // A process below an orphan without an owner becomes our child when its parent ends, perhaps since the list was
+      // read.
       if (examined === 0 || this.isUnfinished || (read > 0 && fresh.length === 0)) return;
     }
     this.unsure = true;
   }
 
-  /** False when the time was over before the last of them. */
+  /** False if the time was over before the last of them. */
   private examineAll(pids: Iterable<number>, untilUs: number): boolean {
     for (const pid of pids) {
       this.examine(pid);
@@ -143,7 +144,7 @@ export class Orphans<Owner> {
       return;
     }
     const entry = table.readEntry(pid);
-    // A zombie tells nothing about itself, and its end is still to be told to us.
+    // A zombie has no session or marker to read; its reaping is reported later.
     const owners = isAlive(entry) ? ownersOf(entry) : 'unknown';
     if (entry && owners !== 'unknown' && owners.size > 0) this.adopt(entry, owners);
     else if (owners === 'unknown' || !isAlive(table.readEntry(pid))) this.unsure = true;
@@ -172,7 +173,7 @@ export class Orphans<Owner> {
     for (const owner of below) addTo(this.aboveByOwner, owner, top);
   }
 
-  /** Undefined while one of them is in the moment of exec. */
+  /** Undefined while one of them is in exec. */
   private keysOf(members: readonly ProcessEntry[]): OwnerKey[] | undefined {
     const keys = new Set<OwnerKey>();
     for (const { pid, session } of members) {

@@ -1,12 +1,12 @@
-// Walks over /proc that many searches share. A walk serves every search that was asked for before it began, and only one
-// is under way: to end a thousand processes one by one would be a thousand walks past a thousand processes.
+// Walks over /proc that many searches share. A walk serves every search requested before it began, and only one runs at
+// a time: ending a thousand processes one by one would otherwise be a thousand walks.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findFamilies, type Family } from './descendants.ts';
 import type { ProcessEntry, ProcessTable } from '../../system/proc-table.ts';
 
 interface Walk {
-  /** Asked for when the walk begins. */
+  /** Requested when the walk begins. */
   readonly families: (() => Family)[];
   readonly done: ReturnType<typeof findFamilies>;
 }
@@ -20,7 +20,7 @@ export class SharedWalks {
     this.table = table;
   }
 
-  /** Living descendants, the root not among them. `isUnsure`: somebody could not be identified, and may be one. */
+  /** Living descendants without the root. `isUnsure`: a process could not be identified, and may be one. */
   async find(family: () => Family): Promise<{ found: ProcessEntry[]; isUnsure: boolean }> {
     this.next ??= this.plan();
     const { families, done } = this.next;

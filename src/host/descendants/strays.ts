@@ -1,5 +1,5 @@
-// Whoever is left when a keeper leaves. As subreaper it is given everybody whose parents have ended: what it ends here
-// gives it the children of that, until nobody is left, or only those that refuse.
+// Ends what is left when a keeper exits. As subreaper it adopts every orphan: each round ends its children and so
+// adopts theirs, until none is left, or only those that cannot be ended.
 
 import type { Clock } from '../../base/clock.ts';
 import type { RefusedSignal, Survivor } from '../../protocol/host-api.ts';
@@ -13,7 +13,7 @@ export interface StraysEnd {
   readonly survivors: readonly (Survivor & { readonly reason?: RefusedSignal['reason'] })[];
 }
 
-/** KILL needs moments; a process that waits for a dead disk does not end at all. */
+/** SIGKILL takes moments; a process that waits for a dead disk does not end at all. */
 const MOST_MS = 1500;
 const LOOK_MS = 20;
 
@@ -22,7 +22,7 @@ interface Stray {
   readonly refused?: RefusedSignal['reason'];
 }
 
-/** Ends every child of this process and everybody below. */
+/** Ends every child of this process and everything below. */
 export async function endStrays(clock: Clock, table: ProcessTable): Promise<StraysEnd> {
   const posix = loadPosix();
   if (!posix) return { ended: 0, survivors: [] };

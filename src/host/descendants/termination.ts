@@ -1,5 +1,5 @@
-// Ending a process and everything that came from it. The group is signalled by its number only while the root is ours
-// to reap; whoever left the group is signalled one by one, each checked to be who it was.
+// Ends a process and its descendants. The group is signalled by number only while we can reap the root; descendants
+// outside the group are signalled one by one, each verified.
 
 import { constants } from 'node:os';
 import type { Clock } from '../../base/clock.ts';
@@ -23,16 +23,16 @@ export interface SignalRequest {
   readonly reach?: 'all' | 'foreground' | undefined;
 }
 
-/** Rounds of KILL: each catches what was forked while the one before was sent. */
+/** Rounds of SIGKILL: each catches what was forked during the one before. */
 const KILL_ROUNDS = 50;
 const ROUND_MS = 100;
 export const KILL_MS = KILL_ROUNDS * ROUND_MS;
-/** What ends by TERM has mostly done so by then. */
+/** By then most processes have ended by SIGTERM. */
 const HANG_UP_AFTER_MS = 100;
 
 /**
- * What could not be signalled or looked for is part of the answer, never an exception. A signal is journalled after it
- * reached somebody: an exit is told from the event loop, so it finds the sender all the same.
+ * What could not be signalled or searched is part of the answer, never an exception. A signal is recorded after it was
+ * delivered: exits are reported from the event loop, so they still find the sender.
  */
 export async function sendSignal(
   process: HeldProcess,
@@ -66,12 +66,12 @@ export async function sendSignal(
     };
   }
   if (wanted === 'terminate') {
-    // A stopped process would sit on the TERM until someone continues it.
+    // A stopped process would keep the SIGTERM pending until it is continued.
     tracker.signal(process, found, 'SIGCONT');
     const graceMs = signalled.length > 0 ? (request.graceMs ?? tools.graceMs) : 0;
     await hangUp(process, request.by, graceMs, tools);
     await settled(process, graceMs, tools);
-    // Looked for once more, thoroughly: what is answered is what was seen.
+    // One more thorough search, so that the answer says what was seen.
     const left = await tracker.search(process);
     if (!process.rootAlive && left.found.length === 0 && !left.unsearched)
       return { signalled, escapees, survivors: [], escalated: false };
@@ -80,7 +80,7 @@ export async function sendSignal(
   return { signalled, escapees, ...left };
 }
 
-/** To the group that has the terminal, as Ctrl-C does: the shell behind it is not touched unless it has it itself. */
+/** Signals the foreground group, as Ctrl-C does, and the shell only if it is in it. */
 function signalForeground(held: HeldProcess, name: NodeJS.Signals, by: string): SignalResult {
   const group = held.foreground();
   if (group === undefined) throw held.notRunning();
@@ -97,7 +97,7 @@ function signalForeground(held: HeldProcess, name: NodeJS.Signals, by: string): 
   };
 }
 
-/** An interactive shell ignores TERM; it ends when its terminal hangs up. */
+/** An interactive shell ignores SIGTERM; it exits when its terminal hangs up. */
 async function hangUp(
   process: HeldProcess,
   by: string,
@@ -112,7 +112,7 @@ async function hangUp(
   if (reached.length > 0) process.noteSignal('SIGHUP', by, []);
 }
 
-/** KILL until nothing is left, or until it is clear that something cannot be killed. */
+/** SIGKILL until nothing is left, or until it is clear that something cannot be killed. */
 async function killAll(
   process: HeldProcess,
   by: string,
@@ -123,11 +123,11 @@ async function killAll(
   let refused: Reach['refused'] = [];
   for (let round = 0; round < KILL_ROUNDS; round += 1) {
     const { found } = await tools.tracker.search(process);
-    // Where nobody can be looked for, the root and its group are all that can be reached.
+    // If the search fails, only the root and its group can be reached.
     if (found.length === 0 && !process.rootAlive) break;
     const reach = tools.tracker.signal(process, found, 'SIGKILL');
     refused = reach.refused;
-    // A KILL that was asked for by name has been journalled.
+    // A SIGKILL that the caller asked for has already been recorded.
     if (escalating && !sent && reach.reached.length > 0) process.noteSignal('SIGKILL', by, []);
     sent ||= reach.reached.length > 0;
     const hopeless = refused.every(({ reason }) => reason === 'not_permitted');
@@ -157,7 +157,7 @@ async function settled(
   });
 }
 
-/** "int", "INT" and "SIGINT" are the same; "kill" too. Anything else is refused by name. */
+/** "int", "INT" and "SIGINT" are the same; "kill" too. Other names are refused. */
 function signalName(text: string): NodeJS.Signals {
   const upper = text.toUpperCase();
   const name = upper.startsWith('SIG') ? upper : `SIG${upper}`;

@@ -1,18 +1,18 @@
-// Finds living descendants by parentage alone, some per turn of the event loop. Everything that came from a process of a
-// subreaper is below its root or below an orphan. No memory of another process is read here: a read of /proc/PID/environ
-// waits while that process maps memory, which on a crowded machine took up to 300 ms.
+// Finds living descendants by parentage alone, some per turn of the event loop. Everything that came from a process of
+// a subreaper is below its root or below an orphan. It reads no memory of other processes: a read of /proc/PID/environ
+// waits while that process maps memory, up to 300 ms on a busy machine.
 
 import { Turns } from '../../base/turns.ts';
 import { isAlive, type ProcessEntry, type ProcessTable } from '../../system/proc-table.ts';
 
-/** How long processes are looked at in one turn of the event loop; each takes 30 to 100 µs. */
+/** Time slice in one turn of the event loop; each process takes 30 to 100 µs. */
 const TURN_MS = 1;
-/** How often the tops are asked for again, because an orphan came meanwhile. The next search finds who is missed then. */
+/** How often the tops are requested again because an orphan came meanwhile. The next search finds what is missed. */
 const MOST_ROUNDS = 20;
 
 /**
- * Children before their parents, the tops included. `tops` is asked again until it has nobody new: whoever lost its
- * parent during the search has become an orphan.
+ * Children before their parents, with the tops. `tops` is called again until it returns nothing new, because a process
+ * that lost its parent during the search has become an orphan.
  */
 export async function findBelow(
   tops: () => Iterable<number>,

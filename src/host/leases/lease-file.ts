@@ -1,5 +1,5 @@
-// Where leases are kept, so that they outlive a keeper that is killed: one small file, written anew when a lease is opened,
-// taken, given another time or over. A renewal changes nothing in it.
+// Stores leases, so that they survive a killed keeper: one small file, rewritten when a lease is opened, taken, changed
+// or ended. A renewal changes nothing in it.
 
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { errnoOf } from '../../base/disk.ts';
@@ -7,13 +7,13 @@ import type { Owner } from '../../protocol/host-api.ts';
 
 export interface KeptLease {
   readonly owner: Owner;
-  /** Concerns the processes that were started under it; a lease without a name concerns all of its owner. */
+  /** Covers the processes started under it; a lease without a name covers all processes of its owner. */
   readonly name?: string;
-  /** Of a lease without a name: the one who may renew it. */
+  /** For a lease without a name: the caller that may renew it. */
   readonly holder?: string;
   readonly ttlMs: number;
   readonly spareLabel?: string | undefined;
-  /** By the wall clock: when it runs out. Only of a host that was closed; whoever was killed renewed it to the end. */
+  /** Expiry by the wall clock. Only set by a host that was closed; after a kill the lease gets its whole time again. */
   readonly untilMs?: number;
 }
 
@@ -26,7 +26,7 @@ export class LeaseFile {
     this.report = report;
   }
 
-  /** A file that cannot be read costs the leases in it, and nothing else. */
+  /** If the file cannot be read, only its leases are lost. */
   load(): KeptLease[] {
     try {
       const kept: unknown = JSON.parse(readFileSync(this.path, 'utf8'));
@@ -38,7 +38,7 @@ export class LeaseFile {
     }
   }
 
-  /** A disk that does not take it is told of; the leases go on in memory. */
+  /** If the disk refuses, that is reported and the leases continue in memory. */
   save(leases: readonly KeptLease[]): void {
     try {
       if (leases.length === 0) {

@@ -1,5 +1,5 @@
-// Leases: for how long processes live without a caller who renews their lease. A lease without a name concerns all processes
-// of its owner and has one holder. A lease with a name concerns the processes that were started under it.
+// Leases: how long processes live without a caller that renews the lease. A lease without a name covers all processes
+// of its owner and has one holder. A named lease covers the processes started under it.
 
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -19,15 +19,15 @@ interface Lease {
 export interface LeasesOptions {
   readonly clock: Clock;
   readonly file: LeaseFile;
-  /** Leases with a name, over all owners. */
+  /** Limit of named leases over all owners. */
   readonly limit: number;
-  /** Ends the processes that a lease concerned. */
+  /** Ends the processes that a lease covers. */
   readonly end: (concerns: (facts: ProcessFacts) => boolean, by: string) => void;
 }
 
-/** Who ended a process that was started under a lease. */
+/** Recorded as the sender of the signal that ends a process with its lease. */
 export const LEASE_ENDED = 'lease ended';
-/** For a process whose lease the file does not have any more: its caller, if it is alive, opens the lease again by then. */
+/** Time for a caller to open its lease again if the file no longer has it. */
 const UNKNOWN_LEASE_MS = 15_000;
 
 export class Leases {
@@ -40,7 +40,7 @@ export class Leases {
     this.named = new Shares('leaseCount', options.limit);
   }
 
-  /** Takes up the leases of an earlier host: those of one that was killed have their whole time again. */
+  /** Restores the leases of an earlier host: those of a killed host get their whole time again. */
   restore(recovered: Iterable<Pick<HeldProcess, 'facts' | 'settled'>>): void {
     const { clock, file } = this.options;
     for (const { untilMs, ...kept } of file.load())
@@ -53,7 +53,7 @@ export class Leases {
     this.save();
   }
 
-  /** Answers whether `holder` holds it now: a renewal by somebody from whom it was taken changes nothing. */
+  /** Returns whether `holder` holds it now: a renewal by a former holder changes nothing. */
   set(owner: Owner, { holder, ttlMs, mode, spareLabel }: Params<'lease'>): boolean {
     const known = this.leases.get(keyOf({ owner }));
     if (!known && mode !== 'open') throw new HoldfastError('not_found', 'There is no such lease.');
@@ -65,7 +65,7 @@ export class Leases {
     return true;
   }
 
-  /** Opens or renews a lease by name; without any time it ends at once. Ending one that is not open is no failure. */
+  /** Opens or renews a named lease; a time of 0 ends it. Ending a lease that is not open is no error. */
   hold(owner: Owner, { name, ttlMs }: Params<'holdLease'>): void {
     const known = this.leases.get(keyOf({ owner, name }));
     if (ttlMs === 0) {
@@ -77,12 +77,12 @@ export class Leases {
     if (known?.kept.ttlMs !== ttlMs) this.save();
   }
 
-  /** Whether the lease that a start names is open; one without a lease needs none. */
+  /** Whether the lease of a start is open; true for a start without one. */
   covers({ owner, lease: name }: { owner: Owner; lease?: string | undefined }): boolean {
     return name === undefined || this.leases.has(keyOf({ owner, name }));
   }
 
-  /** What is left of them is kept for the host that comes next. */
+  /** Stores the remaining time for the next host. */
   close(): void {
     const left = [...this.leases.values()];
     for (const { cancel } of left) cancel();
@@ -120,7 +120,7 @@ export class Leases {
   }
 }
 
-/** A name has no space in it. */
+/** A name contains no space. */
 function keyOf({ owner, name = '' }: Pick<KeptLease, 'owner' | 'name'>): string {
   return `${name} ${owner}`;
 }

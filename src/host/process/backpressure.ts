@@ -1,42 +1,42 @@
-// Backpressure of readers on a process: how far its output may get ahead of each reader that asked to be waited for. The
-// reader that is farthest behind counts. A reader that has not read for a while counts as gone, and holds nobody back.
+// Backpressure of readers on a process: how far its output may be ahead of each reader that asked for it. The slowest
+// reader counts. A reader that has not read for a while no longer counts.
 
 import type { Clock } from '../../base/clock.ts';
 
-/** A reader that is alive but has no room asks again within this time. */
+/** A live reader whose buffer is full asks again within this time. */
 const PATIENCE_MS = 10_000;
-/** Of one process, at once. Beyond it the one that has been silent longest counts as gone. */
+/** Readers of one process. Beyond it the one that has been silent longest is dropped. */
 const MOST_READERS = 256;
 
-/** One page that a reader was given. */
+/** One page that a reader got. */
 export interface PacedRead {
-  /** Its name; a reader without one is known by the event behind which it reads on. */
+  /** Name of the reader; without one it is recognised by its position. */
   readonly reader?: string | undefined;
   readonly after: number;
   readonly nextAfter: number;
-  /** Output must not get beyond this offset until it has read on. */
+  /** Output must not exceed this offset until the reader has continued. */
   readonly limitOffset: number;
 }
 
 interface Reader {
   readonly limitOffset: number;
   readonly expiresUs: number;
-  /** Readers without a name that stand at the same event. */
+  /** Number of unnamed readers at the same event. */
   readonly count: number;
 }
 
 export class Backpressure {
   private readonly clock: Clock;
   private readonly release: () => void;
-  /** The one that read last comes last. */
+  /** In the order of their last read. */
   private readonly readers = new Map<string, Reader>();
   private limitOffset = Infinity;
-  /** How far the output has come. */
+  /** Offset of the output. */
   private offset = 0;
   private cancel: (() => void) | undefined;
   holding = false;
 
-  /** `release` is called when the child may go on. */
+  /** `release` is called when the child may continue. */
   constructor(clock: Clock, release: () => void) {
     this.clock = clock;
     this.release = release;
@@ -59,7 +59,7 @@ export class Backpressure {
     this.changed();
   }
 
-  /** Output has come up to here. True: the child is to be held. */
+  /** The output has reached this offset. Returns whether the child must pause. */
   exceeded(offset: number): boolean {
     this.offset = offset;
     if (offset <= this.limitOffset) return false;
@@ -67,13 +67,13 @@ export class Backpressure {
     return true;
   }
 
-  /** No reader is waited for any more. */
+  /** All readers are dropped. */
   gone(): void {
     this.readers.clear();
     this.changed();
   }
 
-  /** One of those that stand there has read on. */
+  /** One of the readers at this position has continued. */
   private leave(key: string): void {
     const standing = this.readers.get(key);
     if (!standing) return;

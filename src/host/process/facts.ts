@@ -1,5 +1,5 @@
-// The facts of a process: what was decided when it was started and is true for ever. They are the body of its first
-// event, and so can be read back from the journal alone. No value of its environment is among them.
+// The facts of a process: decided at its start and never changed. They are the body of its first event, so that the
+// journal alone has them. They contain no value of its environment.
 
 import type { Clock } from '../../base/clock.ts';
 import type { HeldProcess } from './held-process.ts';
@@ -9,12 +9,12 @@ import type { Outcome, TerminalFacts, TerminalSize, Usage } from '../../protocol
 
 export interface ProcessFacts {
   readonly id: string;
-  /** Names its files and marks its descendants; differs from `id` when the caller chose that. */
+  /** Names its files and marks its descendants; differs from `id` if the caller chose that. */
   readonly serial: string;
   readonly owner: Owner;
   readonly name?: string;
   readonly key?: string;
-  /** Of the inputs of the start, to tell a repeated start from a different one. */
+  /** HMAC of the inputs of the start, to recognise a repeated start. */
   readonly fingerprint: string;
   readonly command: string;
   readonly argv: readonly string[];
@@ -29,11 +29,11 @@ export interface ProcessFacts {
   readonly keepMs?: number;
   readonly hardTimeoutMs?: number;
   readonly startedAtMs: number;
-  /** Tells a reboot from a mere restart: after it, no descendant can be alive. */
+  /** Distinguishes a reboot from a restart: after a reboot no descendant can be alive. */
   readonly bootId: string;
 }
 
-/** How it went, as the last event of a finished journal tells it. */
+/** The ending, from the last event of a finished journal. */
 export interface Ending {
   readonly outcome: Outcome;
   readonly exitedAtMs: number;
@@ -70,7 +70,7 @@ export function startedBody(facts: ProcessFacts): StartedBody {
 
 const COMMAND_BYTES = 1024;
 
-/** For a notice: who it is. */
+/** Identifies the process in a completion. */
 export function shortFacts({ id, owner, command, name, labels }: ProcessFacts) {
   return {
     id,

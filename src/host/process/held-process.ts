@@ -1,5 +1,5 @@
-// One process, from its start until it is forgotten: its journal, its child while it lives, and the truth about how it
-// ended. Exit, closing and settling are separate facts, each told once, none waiting for another.
+// One process, from its start until it is deleted: its journal, its child while it lives, and its outcome. Exit,
+// closing and settling are separate facts, each reported once, none waiting for another.
 
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -20,7 +20,7 @@ import { nowTicks } from '../../system/proc-table.ts';
 import { outcomeOf } from './outcome.ts';
 import { Terminal, type TerminalOptions } from '../terminal/terminal.ts';
 
-/** What the host is told, besides what the journal says. */
+/** Reports to the host what the journal does not. */
 export interface ProcessWatcher {
   exited(process: HeldProcess): void;
   closed(process: HeldProcess): void;
@@ -47,12 +47,12 @@ export class HeldProcess implements ChildListener {
   /** Monotonic, for retention: the wall clock may jump. */
   closedAtUs: number | undefined;
   settled = false;
-  /** Removed or forgotten: nothing of it changes any more, and its files are gone. */
+  /** Deleted: nothing of it changes any more, and its files are removed. */
   forgotten = false;
   size: TerminalSize | undefined;
-  /** Ours to send signals to by group number: the root has not been reaped, so its number cannot be anyone else's. */
+  /** The root has not been reaped, so its pid cannot be reused and its group may be signalled by number. */
   rootAlive = true;
-  /** When it was reaped, on the kernel's clock; 0 when that is not known. */
+  /** When it was reaped, on the kernel's clock; 0 if unknown. */
   reapedAtTicks = 0;
   private readonly setting: ProcessDeps;
   private readonly startedUs: number;
@@ -65,10 +65,10 @@ export class HeldProcess implements ChildListener {
   private readonly listeners = new Set<() => void>();
   private wakeHeld = false;
   private wakeDue = false;
-  /** Who sent each signal last, by the signal's name. */
+  /** The last sender of each signal, by the signal's name. */
   private sent: Map<string, string> | undefined;
   private timedOutAfterMs: number | undefined;
-  /** How it ended, from the moment it did; told when it can be read. */
+  /** The ending as soon as it happened; reported when its event is visible. */
   private known: { readonly outcome: Outcome; readonly exitedAtMs: number } | undefined;
   private ending: Ending | undefined;
   lastOutputAtMs: number | undefined;
@@ -95,12 +95,12 @@ export class HeldProcess implements ChildListener {
     this.tty = new Terminal({ clock: setting.clock, journal, child, plan, write, answerFor });
   }
 
-  /** Made for the first that asks: most processes are given no input. */
+  /** Made at the first use: most processes get no input. */
   private get input(): InputLedger {
     return (this.ledger ??= new InputLedger(this.setting));
   }
 
-  /** The terminal it runs on, ended or not. */
+  /** Its terminal, ended or not. */
   get terminal(): Terminal {
     if (this.tty) return this.tty;
     if (this.facts.streams === 'pty') throw this.notRunning();
@@ -108,12 +108,12 @@ export class HeldProcess implements ChildListener {
     throw new HoldfastError('not_a_terminal', problem);
   }
 
-  /** The process group that has the terminal now. */
+  /** The foreground process group. */
   foreground(): number | undefined {
     return this.rootAlive ? this.child?.terminal?.foreground() : undefined;
   }
 
-  /** An ended process read back from disk. */
+  /** Restores an ended process from disk. */
   restore(ending: Ending): void {
     this.ending = ending;
     this.use.restore(ending.usage);
@@ -137,7 +137,7 @@ export class HeldProcess implements ChildListener {
     return this.closedAtMs === undefined;
   }
 
-  /** Called after every visible growth and every change of state. The answer stops it. */
+  /** Called after every visible growth and every change of state. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -149,14 +149,14 @@ export class HeldProcess implements ChildListener {
     for (const listener of this.listeners) listener();
   }
 
-  /** Whoever waits for it is told that it is gone. */
+  /** Deletes it: its waiters get `not_found`. */
   forget(): void {
     this.forgotten = true;
     if (this.rootAlive) this.tty?.exited();
     this.wake();
   }
 
-  /** What is answered about a process that was forgotten in the meantime. */
+  /** The error for a process that was deleted meanwhile. */
   notFound(): HoldfastError {
     const { id } = this.facts;
     return new HoldfastError('not_found', `Process "${id}" was removed.`, { id });
@@ -174,7 +174,7 @@ export class HeldProcess implements ChildListener {
     journal.whenDrained(() => this.goOn());
   }
 
-  /** A reader asks that output waits for it. */
+  /** A reader asks for backpressure. */
   pace(read: PacedRead): void {
     this.pacing ??= new Backpressure(this.setting.clock, () => this.goOn());
     this.pacing.read(read, this.journal.visibleOffset);
@@ -215,13 +215,13 @@ export class HeldProcess implements ChildListener {
     if (this.closeIfDone()) this.whenVisible(() => this.closed());
   }
 
-  /** Milliseconds since the last byte of output, or since the start. */
+  /** Milliseconds since the last output, or since the start. */
   quietMs(): number {
     const since = this.journal instanceof Journal ? this.journal.lastOutputUs : undefined;
     return (this.setting.clock.nowUs() - (since ?? this.startedUs)) / 1000;
   }
 
-  /** Milliseconds since the exit, whatever the wall clock did meanwhile; 0 before it. */
+  /** Milliseconds since the exit by the monotonic clock; 0 before it. */
   sinceExitMs(): number {
     const { exitedUs } = this;
     return exitedUs === undefined ? 0 : (this.setting.clock.nowUs() - exitedUs) / 1000;
@@ -261,7 +261,7 @@ export class HeldProcess implements ChildListener {
     return this.append({ kind: 'resize', body: size });
   }
 
-  /** Journals a signal that was sent, and remembers its sender for the outcome. */
+  /** Records a signal that was sent, with its sender for the outcome. */
   noteSignal(signal: string, by: string, escapees: readonly number[]): void {
     (this.sent ??= new Map()).set(signal, by);
     if (this.live)
@@ -285,7 +285,7 @@ export class HeldProcess implements ChildListener {
     return infoOf(this);
   }
 
-  /** Lets go of the child without a word: the host is closing and has ended everything itself. */
+  /** Releases the child: the host is closing and has ended everything itself. */
   abandon(): void {
     this.child?.release();
     this.child = undefined;
@@ -296,7 +296,7 @@ export class HeldProcess implements ChildListener {
     return Math.round(((this.exitedUs ?? this.setting.clock.nowUs()) - this.startedUs) / 1000);
   }
 
-  /** True when the last event has been appended; `closed` is due when that can be read. */
+  /** True if the last event has been appended; call `closed` when that is visible. */
   private closeIfDone(): boolean {
     const { known, journal } = this;
     if (!this.streamsEnded || !known || this.ending || !(journal instanceof Journal)) return false;
@@ -325,7 +325,7 @@ export class HeldProcess implements ChildListener {
     return this.child;
   }
 
-  /** The number of the event; of the newest one when nothing can be added any more. */
+  /** Number of the event; of the newest event if nothing can be added any more. */
   private append(event: Parameters<Journal['append']>[0]): number {
     const { journal } = this;
     if (!(journal instanceof Journal) || this.ending) return journal.visibleSeq;
@@ -334,12 +334,12 @@ export class HeldProcess implements ChildListener {
     return seq;
   }
 
-  /** Runs when what has been appended can be read: mostly now. */
+  /** Runs `then` when everything appended is visible: usually now. */
   private whenVisible(then: () => void): void {
     const { journal } = this;
     if (!(journal instanceof Journal)) return;
     const target = journal.seq;
-    // `then` tells whoever waits, once: the growth by itself is no news to them.
+    // `then` wakes the waiters once; the growth alone must not wake them.
     this.wakeHeld = true;
     journal.flush();
     this.wakeHeld = false;
@@ -353,7 +353,7 @@ export class HeldProcess implements ChildListener {
     });
   }
 
-  /** Once all is on disk: from here on only the places of its files are kept. */
+  /** Once everything is on disk, only the positions of its files are kept. */
   releaseJournal(): void {
     const { journal } = this;
     if (!(journal instanceof Journal) || !journal.settledOnDisk) return;

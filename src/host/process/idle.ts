@@ -1,4 +1,4 @@
-// The end of a terminal that nobody uses: nothing printed, typed, resized or marked for so long.
+// Ends a terminal that was idle: nothing printed, typed, resized or marked for a while.
 
 import type { Clock } from '../../base/clock.ts';
 import type { HeldProcess } from './held-process.ts';

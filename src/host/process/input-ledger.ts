@@ -1,17 +1,16 @@
-// The input of one process: writes in the order they were asked for, each write id applied once, and no more waiting
-// than the bound allows.
+// The input of one process: writes in order, each write id applied once, and a limit on waiting bytes.
 
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { InputBody } from '../../protocol/event.ts';
 import { MAX_INPUT_EVENT_BYTES } from '../../protocol/limits.ts';
 import type { Params } from '../../protocol/operations.ts';
 
-/** Write ids remembered of a process that has ended: enough for a caller that never saw its last answers. */
+/** Write ids remembered after the exit: enough for a caller that did not see its last answers. */
 const IDS_AFTER_END = 64;
 
 export interface Written {
   readonly bytes: number;
-  /** It had been asked for before, and was not applied again. */
+  /** The write was requested before, and was not applied again. */
   readonly repeated: boolean;
 }
 
@@ -28,7 +27,7 @@ export class InputLedger {
     this.maxBytes = inputBytes;
   }
 
-  /** `begin` is asked, at once, for what applies the write; only of a write that was not asked for before. */
+  /** Calls `begin` at once, only for a new write; it returns the function that applies the write. */
   async write(
     data: Buffer,
     writeId: string | undefined,
@@ -56,14 +55,14 @@ export class InputLedger {
     return { bytes: data.length, repeated: false };
   }
 
-  /** Runs after every write that was asked for before. */
+  /** Runs after all earlier writes. */
   afterAll(action: () => void): Promise<void> {
     this.ended = true;
     this.tail = this.tail.then(action);
     return this.tail;
   }
 
-  /** No more input: only the last writes may still be asked for again. */
+  /** No more input: only the last writes may be repeated. */
   close(): void {
     for (const writeId of Array.from(this.seen.keys()).slice(0, -IDS_AFTER_END))
       this.seen.delete(writeId);
@@ -71,19 +70,19 @@ export class InputLedger {
 
   private remember(writeId: string, done: Promise<void>): void {
     this.seen.set(writeId, done);
-    // A write that failed was not applied: the same id may be tried again.
+    // A failed write was not applied: the same id may be tried again.
     done.catch(() => this.seen.delete(writeId));
     const oldest = this.seen.keys().next();
     if (this.seen.size > this.maxIds && !oldest.done) this.seen.delete(oldest.value);
   }
 }
 
-/** How input was meant, for the record. */
+/** What the caller sent, for the journal. */
 export type InputMeaning = Pick<Params<'write'>, 'writeId' | 'as' | 'keys' | 'holder' | 'isReply'>;
 
 /**
- * What the journal says of it: the bytes and keys themselves only where they may be kept, as many events as these bytes
- * need. What the write was called and how it was meant stands in the first.
+ * The events of a write: bytes and keys only where they may be stored, in as many events as needed. The first event has
+ * the write's id and kind.
  */
 export function inputBodies(
   data: Buffer,

@@ -1,4 +1,4 @@
-// How a child ended, told from its status and from what we did to it.
+// Determines the outcome of a child from its status and from what we did to it.
 
 import type { Outcome } from '../../protocol/process.ts';
 import type { ExitStatus } from '../child/child.ts';
@@ -11,7 +11,7 @@ export function outcomeOf(
   if (timedOutAfterMs !== undefined)
     return { kind: 'timeout', afterMs: timedOutAfterMs, ...status };
   if (status.code !== undefined) return { kind: 'exit', code: status.code };
-  // Somebody else took the status: it is not known, and nothing is made up.
+  // Other code reaped it: the status is unknown.
   if (status.signal === undefined)
     return { kind: 'lost', reason: 'its exit status went to another part of this program' };
   const by = sentBy?.get(status.signal);

@@ -1,11 +1,11 @@
-// What a caller is told of a process: its facts, how it is now, and what is kept of its output.
+// The description of a process for a caller: facts, state, and counts of its output.
 
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { Journal } from '../../journal/write/journal.ts';
 import type { HeldProcess } from './held-process.ts';
 import { byteCounts } from './views.ts';
 
-/** Whether some of its output is in memory only. */
+/** Whether some of its output is only in memory. */
 export function isDegraded({ journal }: Pick<HeldProcess, 'journal'>): boolean {
   return journal instanceof Journal && journal.degraded !== undefined;
 }

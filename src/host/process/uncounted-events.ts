@@ -1,5 +1,5 @@
-// The uncounted events of a process: those that are neither output nor an ending. With them a place among all
-// events can be told as a place among the others alone, and back, although part of the journal may be gone.
+// The uncounted events of a process: those that are neither output nor an exit. They convert a number among all events
+// to a number among the counted ones, and back, even if part of the journal was dropped.
 
 import type { ProcessEvent } from '../../protocol/event.ts';
 import type { Page } from '../../protocol/host-api.ts';
@@ -8,12 +8,12 @@ import type { EndedJournal } from '../../journal/read/ended-journal.ts';
 import type { Journal } from '../../journal/write/journal.ts';
 import { readPage } from '../../journal/read/reader.ts';
 
-/** What is counted. A gap stands for events of which nobody knows what they were, so they count. */
+/** The counted kinds. A gap counts, because its events are unknown. */
 const COUNTED: ReadonlySet<ProcessEvent['kind']> = new Set(['output', 'exited', 'closed', 'gap']);
 const RECALL_BYTES = 1024 * 1024;
 
 export class UncountedEvents {
-  /** Ascending. The first event, `started`, is one. */
+  /** Ascending. The first event, `started`, is uncounted. */
   private readonly seqs: number[] = [1];
   private forgotten = false;
   private recalling: Promise<void> | undefined;
@@ -22,12 +22,12 @@ export class UncountedEvents {
     this.seqs.push(seq);
   }
 
-  /** Of a process that an earlier keeper held: its journal knows them, and is asked when somebody counts. */
+  /** For a process of an earlier keeper: its journal is read at the first use. */
   forget(): void {
     this.forgotten = true;
   }
 
-  /** To be waited for before counting; undefined when there is nothing to wait for. */
+  /** Wait for it before counting; undefined if there is nothing to wait for. */
   recall(journal: Journal | EndedJournal): Promise<void> | undefined {
     if (!this.forgotten) return undefined;
     this.recalling ??= this.recallFrom(journal).finally(() => (this.recalling = undefined));
@@ -47,7 +47,7 @@ export class UncountedEvents {
     this.forgotten = false;
   }
 
-  /** How many there are up to and including this event. */
+  /** Number of uncounted events up to and including this event. */
   upTo(seq: number): number {
     let [low, high] = [0, this.seqs.length];
     while (low < high) {
@@ -58,9 +58,9 @@ export class UncountedEvents {
     return low;
   }
 
-  /** The number of the event that is the n-th of the counted events; of the last uncounted one before it when it has not come. */
+  /** Number of the n-th counted event; of the last uncounted one before it if it has not happened yet. */
   seqOf(count: number): number {
-    // Each uncounted event up to the place sought moves it on by one: looked for among the gaps between them.
+    // Binary search: each uncounted event before the position shifts it by one.
     let [low, high] = [0, this.seqs.length];
     while (low < high) {
       const middle = (low + high) >>> 1;

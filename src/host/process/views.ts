@@ -1,5 +1,5 @@
-// The views of one process, made of its journal: the counts of its bytes, head and tail for a model, the last lines for a notice, and
-// a source of bytes for a search.
+// Views of a process's journal: byte counts, head-and-tail text, the last lines for a completion, and a byte source for
+// searches.
 
 import { cutStart, decodeUtf8 } from '../../base/bytes/utf8.ts';
 import type { ByteCounts } from '../../protocol/process.ts';
@@ -12,19 +12,21 @@ export function byteCounts(
   journal: Pick<Readable, 'sources' | 'visibleOffset'> & { readonly lostBytes: number },
 ): ByteCounts {
   const { visibleOffset: total, lostBytes: lost } = journal;
-  const held = journal
-    .sources()
-    .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+  const held = storedBytes(journal);
   const retained = Math.min(total, held) - Math.min(lost, held);
   return { total, retained, dropped: Math.max(0, total - retained - lost), lost };
 }
 
+function storedBytes(journal: Pick<Readable, 'sources'>): number {
+  let bytes = 0;
+  for (const { firstOffset, endOffset } of journal.sources()) bytes += endOffset - firstOffset;
+  return bytes;
+}
+
 async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<HeadTailText> {
   const totalBytes = journal.visibleOffset;
-  // Before anything is waited for: of a process that is removed meanwhile nothing is held any more.
-  const held = journal
-    .sources()
-    .reduce((sum, source) => sum + source.endOffset - source.firstOffset, 0);
+  // Before the first await: a process that is removed meanwhile has no segments.
+  const held = storedBytes(journal);
   const plan = headTailPlan(totalBytes, limits.maxBytes);
   const head = await contiguous(journal, 0, Math.min(plan.headBytes, totalBytes));
   const headBytes = head.offset === 0 ? head.bytes : Buffer.alloc(0);
@@ -43,7 +45,7 @@ async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<He
   );
 }
 
-/** Whoever wants the same text at the same moment shares it: thousands may wait for one exit. */
+/** Callers that want the same text at the same moment share it: thousands may wait for one exit. */
 export class SharedTexts {
   private readonly underWay = new Map<Readable, { key: string; text: Promise<HeadTailText> }>();
 
@@ -63,7 +65,7 @@ export class SharedTexts {
   }
 }
 
-/** The end of the output as text, at most so many bytes, beginning with a whole line where there is one. */
+/** The end of the output as text, at most `maxBytes`, beginning with a whole line if there is one. */
 export async function lastLines(journal: Readable, maxBytes: number): Promise<string> {
   const end = journal.visibleOffset;
   if (end === 0) return '';
@@ -82,7 +84,7 @@ export function byteSource(journal: Readable): ByteSource {
   };
 }
 
-/** From `offset` on until `length` bytes are there or something is missing. */
+/** Reads from `offset` on until `length` bytes are read or bytes are missing. */
 async function contiguous(
   journal: Readable,
   offset: number,
@@ -101,7 +103,7 @@ async function contiguous(
   return { offset, bytes: Buffer.concat(parts) };
 }
 
-/** What stands without a hole directly before `end`, beginning at `from` at the earliest. */
+/** The contiguous bytes directly before `end`, from `from` on at the earliest. */
 async function lastContiguous(
   journal: Readable,
   from: number,

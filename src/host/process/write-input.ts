@@ -1,4 +1,4 @@
-// One write to a process, from the caller's bytes to the number of the event that records it.
+// One write to a process, from the caller's bytes to the number of its event.
 
 import type { Results } from '../../protocol/host-api.ts';
 import type { Params } from '../../protocol/operations.ts';
@@ -11,7 +11,7 @@ export async function writeInput(
 ): Promise<Results['write']> {
   const { data = Buffer.alloc(0), eof = false, queued = false, ...meant } = params;
   const writing = process.write(Buffer.from(data), meant);
-  // Queued: refused at once or accepted; what becomes of it then is the process's affair.
+  // Queued: refused now or accepted; later errors are not reported.
   const accepted = { bytes: data.length, repeated: false, seq: process.journal.visibleSeq };
   const written = await (queued
     ? Promise.race([writing, turnOver().then(() => accepted)])
@@ -22,13 +22,13 @@ export async function writeInput(
   return written;
 }
 
-/** The number of an event, told when it can be read. */
+/** The number of an event, when that is visible. */
 export async function recorded({ journal }: HeldProcess, seq: number): Promise<{ seq: number }> {
   if (journal instanceof Journal && journal.visibleSeq < seq) await journal.visible();
   return { seq };
 }
 
-/** When what can be known at once is known. */
+/** Resolves when a refusal would have been reported. */
 function turnOver(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

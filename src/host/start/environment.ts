@@ -1,23 +1,22 @@
-// The environment of a child: what it inherits, what is left out, what is set. Values never leave this file except
-// into the child.
+// The environment of a child: inherited, excluded and set variables. Values are passed only to the child.
 
 import { globMatcher, GlobTooLong } from '../../base/glob.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { StartSpec } from '../../protocol/operations.ts';
 
-/** Carried by every descendant that does not shed its environment: by it they are found again. */
+/** Inherited by every descendant that does not clear its environment: it identifies them. */
 export const MARKER_NAME = 'HOLDFAST_PROCESS';
 
-/** What nearly every program needs to run at all; the same names as codex's "core". */
+/** What almost every program needs; the same names as codex's "core". */
 const CORE_NAMES = new Set(
   'PATH SHELL TMPDIR TEMP TMP HOME LANG LC_ALL LC_CTYPE LOGNAME USER'.split(' '),
 );
 
-/** Ours, and nobody else's business: tokens of the host must not reach what it starts. */
+/** Our own variables: tokens of the host must not reach its processes. */
 const PRIVATE_NAMES = /^HOLDFAST_/i;
 
 export type Variables = Readonly<Record<string, string | undefined>>;
-/** What may be inherited at all, as pairs. */
+/** The variables that may be inherited, as pairs. */
 export type Inheritable = readonly (readonly [name: string, value: string])[];
 
 export function inheritable(env: Variables): Inheritable {
@@ -26,10 +25,10 @@ export function inheritable(env: Variables): Inheritable {
   );
 }
 
-/** All that may be inherited, in the form in which a child is given it. */
+/** All variables that may be inherited, in the form that a child gets. */
 export interface CommonVariables {
   readonly values: ReadonlyMap<string, string>;
-  /** "NAME=value" each, and the same array for every child that has them all. */
+  /** "NAME=value" each; the same array for every child that gets all of them. */
   readonly strings: readonly string[];
 }
 
@@ -44,7 +43,7 @@ export function ownVariables(
   marker: string,
 ): Map<string, string> | undefined {
   const { inherit = 'all', exclude, only, set = {} } = environment;
-  // A shell that tells of its commands is given variables by what it finds in others.
+  // A shell with marks gets variables that depend on others.
   if (inherit !== 'all' || exclude || only || streams === 'pty' || marks === true) return undefined;
   const own = new Map([...Object.entries(set), ...Object.entries(env), [MARKER_NAME, marker]]);
   for (const name of own.keys()) if (common.values.has(name)) return undefined;

@@ -1,5 +1,5 @@
-// What a start may know of the paths it uses without waiting: local ones are looked at, of others it goes by answers that
-// were asked for (path-probe.ts). What has not been asked for yet is collected, and asked for together.
+// What a start knows about its paths without waiting: local paths are checked directly, others only through answers of
+// a probe (path-probe.ts). Unknown paths are collected and probed together.
 
 import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -9,10 +9,10 @@ import type { LocalPaths } from './mounts.ts';
 import type { PathAnswers, PathKind } from './path-probe.ts';
 import { directoryProblem, refuseBlindLook } from './spawn-error.ts';
 
-/** Scripts whose interpreter is a script: the kernel follows about as many. */
+/** Interpreters that are scripts themselves: about as many as the kernel follows. */
 const MOST_INTERPRETERS = 5;
 
-/** Not an error of the caller: these paths are to be asked about first. */
+/** Not an error of the caller: these paths must be probed first. */
 export class PathsUnknown extends Error {
   readonly paths: readonly string[];
 
@@ -38,7 +38,10 @@ export class KnownPaths {
     return this.local?.find(path) !== 'elsewhere';
   }
 
-  /** Throws why a program cannot begin there. A local one is looked at only if asked: else its start tells. */
+  /**
+   * Throws the reason why a program cannot start in this directory. A local one is checked only on request; otherwise
+   * the spawn reports it.
+   */
   checkDirectory(cwd: string, lookAtLocal: boolean): void {
     if (this.isLocal(cwd)) {
       const problem = lookAtLocal ? directoryProblem(cwd) : undefined;
@@ -56,7 +59,7 @@ export class KnownPaths {
     throw new HoldfastError('cwd_not_usable', message, { cwd });
   }
 
-  /** As a shell looks for a program: a folder of the PATH that may not be entered, or is none, holds nothing. */
+  /** Like a shell: a PATH entry that is not an accessible directory is skipped. */
   look(path: string): PathKind | undefined {
     const where = this.local?.find(path) ?? 'local';
     if (where === 'nothing') return where;
@@ -66,7 +69,7 @@ export class KnownPaths {
     return kind;
   }
 
-  /** The kernel opens the interpreter of a script while whoever starts it stands still. */
+  /** The kernel opens a script's interpreter during the spawn, which would block. */
   checkInterpreter(file: string, cwd: string): void {
     let at = file;
     for (let depth = 0; depth < MOST_INTERPRETERS && this.look(at) === 'program'; depth += 1) {
@@ -76,7 +79,7 @@ export class KnownPaths {
     }
   }
 
-  /** Throws PathsUnknown when something was asked that is not known yet. */
+  /** Throws PathsUnknown if a path is not known yet. */
   checkAnswered(): void {
     if (this.unknown.length > 0) throw new PathsUnknown([...new Set(this.unknown)]);
   }
@@ -88,7 +91,7 @@ export class KnownPaths {
   }
 }
 
-/** Of a regular file that begins with "#!". */
+/** The interpreter of a regular file that begins with "#!". */
 function interpreterOf(file: string): string | undefined {
   const head = Buffer.alloc(256);
   try {
@@ -100,7 +103,7 @@ function interpreterOf(file: string): string | undefined {
     }
   } catch (error) {
     refuseBlindLook(error, file);
-    // Executable but not readable: no script then.
+    // Executable but not readable: it cannot be a script.
     return undefined;
   }
   return /^#![ \t]*([^ \t\n\0]+)/.exec(head.toString('utf8'))?.[1];
@@ -108,7 +111,7 @@ function interpreterOf(file: string): string | undefined {
 
 function lookAt(path: string): PathKind {
   try {
-    // Without an exception for what is not there: most folders of a PATH do not hold the program.
+    // Without exceptions for missing files: most PATH entries do not hold the program.
     const found = statSync(path, { throwIfNoEntry: false });
     if (!found) return 'nothing';
     if (!found.isFile()) return 'other';

@@ -1,5 +1,5 @@
-// From a start request to a plan with nothing left to decide: which file, where, with what. Whatever can be known to be
-// wrong is found here, and named, before anything is started.
+// Turns a start request into a launch plan: which file, where, with what. Problems that can be known before the start
+// are found and named here.
 
 import { isAbsolute, join, resolve } from 'node:path';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -26,11 +26,11 @@ export interface InheritedEnvironment {
   readonly home: string;
   /** Makes shells mark their commands. */
   readonly shells?: ShellMarks;
-  /** Which paths may not answer; without it all are taken to be local. */
+  /** Tells which paths may hang; without it all count as local. */
   readonly mounts?: Mounts;
 }
 
-/** The surroundings, with what every start would otherwise work out again. */
+/** The inherited environment, with what every start needs precomputed. */
 export interface StartSurroundings extends InheritedEnvironment {
   readonly inheritable: Inheritable;
   readonly common: CommonVariables;
@@ -41,14 +41,14 @@ export function startSurroundings(surroundings: InheritedEnvironment): StartSurr
   return { ...surroundings, inheritable: base, common: commonVariables(base) };
 }
 
-/** Where programs are looked for when the child has no PATH: what shells fall back to. */
+/** Search path for a child without PATH, as shells use it. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
-/** Where the shell lies on every Unix; not looked for when PATH leads there. */
+/** The shell on every Unix; not searched in the PATH. */
 export const SHELL = '/bin/sh';
 const SHELL_FOLDER = /(?:^|:)(?:\/usr)?\/bin(?::|$)/;
 const DEFAULT_SIZE = { cols: 80, rows: 24 };
 
-/** Throws PathsUnknown for paths that may not answer and are not among `answers`. */
+/** Throws PathsUnknown for paths that may hang and are not among `answers`. */
 export function launchPlan(
   spec: StartSpec,
   surroundings: StartSurroundings,
@@ -69,7 +69,7 @@ export function launchPlan(
   const path = env.get('PATH') ?? (own && common.values.get('PATH')) ?? DEFAULT_PATH;
   const paths = new KnownPaths(surroundings.mounts?.look(), answers);
   const shell = spec.command !== undefined && SHELL_FOLDER.test(path);
-  // Told before a program that is looked for there and not found.
+  // Checked first: a missing directory is the better error than a missing program in it.
   paths.checkDirectory(cwd, !shell);
   const file = shell ? SHELL : findProgram(argv[0] ?? '', cwd, path, paths);
   if (!shell) paths.checkInterpreter(file, cwd);
@@ -123,7 +123,7 @@ function findProgram(name: string, cwd: string, searchPath: string, paths: Known
     throw new HoldfastError('invalid_input', 'start: "argv.0" is empty.', { field: 'argv.0' });
   if (name.includes('/')) {
     const file = isAbsolute(name) ? name : resolve(cwd, name);
-    // Its start tells what is wrong with it.
+    // The spawn reports what is wrong with it.
     return file;
   }
   let refused: string | undefined;
@@ -146,12 +146,12 @@ function findProgram(name: string, cwd: string, searchPath: string, paths: Known
   );
 }
 
-/** Throws `arguments_too_long` when what was started could not be recorded. */
+/** Throws `arguments_too_long` if the start could not be recorded. */
 export function checkRecordable(spec: StartSpec, { argv, cwd }: LaunchPlan): void {
   const { command = argv.join(' '), labels } = spec;
   let chars = command.length;
   for (const argument of argv) chars += argument.length;
-  // In JSON a character takes at most six bytes; labels and paths are small beside the limit.
+  // In JSON a character takes at most six bytes; labels and paths are small in comparison.
   if (chars * 6 < MAX_FACTS_BYTES / 2) return;
   const bytes = Buffer.byteLength(JSON.stringify([command, argv, labels, cwd]));
   if (bytes <= MAX_FACTS_BYTES) return;

@@ -1,5 +1,5 @@
-// Which paths lie on file systems of this machine. Only the kernel's table of mounts and directories on local file systems
-// are looked at, so that asking never waits for a network or FUSE file system that does not answer (ADR 20).
+// Which paths are on local file systems. Reads only the kernel's mount table and directories on local file systems, so
+// that it never waits for a network or FUSE file system (ADR 20).
 
 import { closeSync, lstatSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import type { Posix } from '../../system/posix.ts';
@@ -7,23 +7,23 @@ import { tryQuery } from '../../system/posix-library.ts';
 import { refuseBlindLook } from './spawn-error.ts';
 
 const TABLE = '/proc/self/mountinfo';
-/** File systems that need nobody else to answer. One that is not named here only costs its starts a question. */
+/** File systems that depend on no other machine or process. Missing ones only cost a probe. */
 const LOCAL_TYPES = new Set(
   'aufs bcachefs btrfs devtmpfs erofs exfat ext2 ext3 ext4 f2fs iso9660 jfs nilfs2 ntfs3 overlay ramfs reiserfs squashfs tmpfs udf vfat xfs zfs'.split(
     ' ',
   ),
 );
 const SYSTEM = /^\/usr(?:\/|$)/;
-/** As many as the kernel follows. */
+/** As many links as the kernel follows. */
 const MOST_LINKS = 40;
 
-/** By mount point; whether its topmost file system is local. */
+/** Whether the topmost file system is local, by mount point. */
 type Table = ReadonlyMap<string, boolean>;
 
 export class Mounts {
   private readonly posix: Posix | undefined;
   private readonly read: () => string;
-  /** Open as long as this: the kernel tells on it that the table has changed. */
+  /** Kept open: the kernel reports changes of the table on it. */
   private fd: number | undefined;
   private table: Table | undefined;
   private systemDirectories = new Set<string>();
@@ -33,10 +33,10 @@ export class Mounts {
     this.read = read;
   }
 
-  /** To be asked about paths in one step of the event loop: what it finds is remembered. */
+  /** For paths in one step of the event loop: results are cached. */
   look(): LocalPaths {
     if (!this.table || this.changed()) {
-      // The kernel tells of a change once: a table that is not read then is no longer believed.
+      // The kernel reports a change once: if the table cannot be read then, it is no longer trusted.
       this.table = undefined;
       this.table = this.readTable();
       this.systemDirectories = new Set(['']);
@@ -61,7 +61,7 @@ export class Mounts {
       return parseTable(this.read());
     } catch (error) {
       refuseBlindLook(error, TABLE);
-      // No such table here: then nothing is known to be elsewhere.
+      // There is no such table: assume that all paths are local.
       return new Map();
     }
   }
@@ -77,21 +77,21 @@ function parseTable(text: string): Table {
     const path = point.replace(/\\(\d{3})/g, (_, octal: string) =>
       String.fromCharCode(Number.parseInt(octal, 8)),
     );
-    // Where the root itself does not answer, nothing does.
+    // If the root itself hangs, everything does.
     table.set(path === '/' ? '' : path, path === '/' || LOCAL_TYPES.has(type));
   }
   return table;
 }
 
-/** Where a path leads: to something local, to nothing, or to a file system that may not answer. */
+/** Where a path leads: to something local, to nothing, or to a file system that may hang. */
 export type Whereabouts = 'local' | 'nothing' | 'elsewhere';
 
 export class LocalPaths {
   private readonly table: Table;
   private readonly known = new Map<string, Whereabouts>();
-  /** Directories that are no links, on local file systems. */
+  /** Directories on local file systems that are not links. */
   private readonly directories = new Set<string>();
-  /** The same for directories that only the system changes: they stay known as long as the mounts do. */
+  /** The same for system directories: cached as long as the mounts do not change. */
   private readonly systemDirectories: Set<string>;
 
   constructor(table: Table, systemDirectories: Set<string>) {
@@ -99,7 +99,7 @@ export class LocalPaths {
     this.systemDirectories = systemDirectories;
   }
 
-  /** Of an absolute path, all its links followed. */
+  /** Resolves an absolute path with all its links. */
   find(path: string): Whereabouts {
     const known = this.known.get(path);
     if (known) return known;
@@ -133,7 +133,7 @@ export class LocalPaths {
     return 'local';
   }
 
-  /** Where a link leads; undefined for what is no link. Its directory is known to be local. */
+  /** The target of a link; undefined if it is not a link. Its directory is known to be local. */
   private step(path: string): string | undefined {
     if (this.directories.has(path) || this.systemDirectories.has(path)) return undefined;
     const local = this.table.get(path);
@@ -146,7 +146,7 @@ export class LocalPaths {
         if (!found.isDirectory()) return undefined;
       } catch (error) {
         refuseBlindLook(error, path);
-        // Not to be entered, or too long: whoever tries is told so at once.
+        // Not accessible or too long: the spawn reports that at once.
         return 'nothing';
       }
     }

@@ -11,7 +11,7 @@ import type { LaunchPlan } from '../../protocol/process.ts';
 import type { Child } from '../child/child.ts';
 import { signalGroup } from '../descendants/descendants.ts';
 
-/** A directory that may be entered, one that may not, a file that may be executed, something else, nothing. */
+/** A directory that may be entered, one that may not, an executable file, something else, nothing. */
 const KINDS = { d: 'directory', D: 'closed', x: 'program', f: 'other', '-': 'nothing' } as const;
 export type PathKind = (typeof KINDS)[keyof typeof KINDS];
 export type PathAnswers = ReadonlyMap<string, PathKind>;

@@ -1,5 +1,5 @@
-// Journals that belong to no process yet, made ahead. To make a file costs as much as to start a program, and more on
-// ext4 where files are deleted all the time; so it is made in the background, and a start finds it ready.
+// Spare journals, made before a process needs them. Creating a file costs as much as starting a program, and more on
+// ext4 after many deletions; so it happens in the background.
 
 import type { BufferPool } from '../../base/bytes/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -12,7 +12,7 @@ import { Journal } from '../../journal/write/journal.ts';
 import type { DiskUsage } from '../../journal/write/disk-usage.ts';
 import { removeSegments, type RefusedRemoval, type Segment } from '../../journal/read/segment.ts';
 
-/** Left behind by a killed keeper it holds no event, and is removed. */
+/** A spare journal left by a killed keeper has no event, and is removed. */
 export interface Spare {
   readonly serial: string;
   readonly journal: Journal;
@@ -27,22 +27,22 @@ export interface SpareOptions {
   readonly limits: Limits;
 }
 
-/** Each is an open file. Number of files made ahead. */
+/** Number of spare journals: each is an open file. */
 const MOST_MADE = 16;
 /** Upper bound of reused files; the target grows with the largest burst of starts. */
 const MOST_KEPT = 256;
-/** Files that the disk did not let go, of which so many are tried again with each one that is removed. */
+/** Files that could not be removed: a few are retried with each removal. */
 const MOST_UNREMOVED = 1024;
 const TRIED_AGAIN = 16;
 
 export class SpareJournals {
   private readonly options: SpareOptions;
   private readonly spares: Spare[] = [];
-  /** How many there should be: grows when starts come faster than spares are made. */
+  /** Target number: grows when starts come faster than spares are made. */
   private wanted = 1;
   private readonly making = new Set<Promise<void>>();
   private closed = false;
-  /** What does not fit in here, or is left when this keeper ends, is found by the next one. */
+  /** What does not fit here, or remains at the end, is found by the next keeper. */
   private unremoved: Segment[] = [];
 
   constructor(options: SpareOptions) {
@@ -62,13 +62,13 @@ export class SpareJournals {
     return made;
   }
 
-  /** A refused start has used nothing: the next one can have it. */
+  /** A refused start has used nothing: the next one can use it. */
   giveBack(spare: Spare): void {
     if (this.spares.length < this.wanted) this.spares.push(spare);
     else spare.journal.remove();
   }
 
-  /** Several together, when half of them are used: what costs most is to wake the threads that make them. */
+  /** Makes several together when half are used, because waking the threads costs most. */
   prepare(): void {
     const wanted = Math.min(MOST_MADE, this.wanted);
     if (this.closed || (this.spares.length + this.making.size) * 2 > wanted) return;
@@ -79,16 +79,15 @@ export class SpareJournals {
   }
 
   /**
-   * The files of a process that is forgotten. A small one becomes a spare: to delete a file and to make another takes
-   * many times longer, on ext4 the longer the more have been deleted lately. The answer is what is wrong with a disk
-   * that does not let a file go.
+   * Removes the files of a deleted process. A small file becomes a spare, because deleting and creating one takes many
+   * times longer, on ext4 increasingly so. Returns the problem if the disk refuses.
    */
   discard(journal: Journal | EndedJournal): HoldfastError | undefined {
     const again = this.unremoved.splice(0, TRIED_AGAIN);
     for (const { segment } of removeSegments(again)) this.unremoved.push(segment);
     const refused = journal instanceof Journal ? journal.remove() : this.reuseOrRemove(journal);
-    const room = MOST_UNREMOVED - this.unremoved.length;
-    this.unremoved.push(...refused.slice(0, room).map(({ segment }) => segment));
+    const free = MOST_UNREMOVED - this.unremoved.length;
+    this.unremoved.push(...refused.slice(0, free).map(({ segment }) => segment));
     return refused[0] && removalError(refused[0].error);
   }
 
@@ -105,7 +104,7 @@ export class SpareJournals {
     return ended.remove(this.options.usage);
   }
 
-  /** Gives up those that are made: their descriptors are wanted for something else. False when there were none. */
+  /** Closes the spares, because their descriptors are needed. False if there were none. */
   shed(): boolean {
     this.wanted = 1;
     const shed = this.spares.splice(0);
@@ -113,7 +112,7 @@ export class SpareJournals {
     return shed.length > 0;
   }
 
-  /** Resolves when nothing of them is left. */
+  /** Resolves when none is left. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.allSettled(this.making);
@@ -125,7 +124,7 @@ export class SpareJournals {
     try {
       await spare.journal.openAsync();
     } catch {
-      // The next start makes its own, and tells.
+      // The next start creates its own, and reports the error.
       return;
     }
     this.spares.push(spare);
@@ -154,7 +153,7 @@ export function storageError(error: unknown): HoldfastError {
   const full = errno === 'ENOSPC' || errno === 'EDQUOT' || errno === 'EFBIG';
   const reason = error instanceof Error ? error.message : String(error);
   return full
-    ? new HoldfastError('storage_full', `No room for the journal of a new process: ${reason}`, {
+    ? new HoldfastError('storage_full', `No space for the journal of a new process: ${reason}`, {
         errno,
       })
     : new HoldfastError(

@@ -102,7 +102,7 @@ describe('what the kernel refuses', () => {
   ];
 
   test.each(names)(
-    '[E1] %s is told by its own code and by name, on pipes, on a terminal and through Node',
+    '[E1] %s is reported by its own code and by name, on pipes, on a terminal and through Node',
     async (name) => {
       const refused = refusedPlans()[name];
       if (!refused) throw new Error(`no case ${name}`);
@@ -167,8 +167,8 @@ describe('what the kernel refuses', () => {
     const { child, recorder } = await nursery.start(startPipeChild, plan);
     await withSpareDescriptors(0, async () => {
       await child.write(Buffer.from('go\n'));
-      await recorder.until(() => recorder.told.includes('ended'));
-      // The descriptor is closed in the turn after its end was told.
+      await recorder.until(() => recorder.calls.includes('ended'));
+      // The descriptor is closed in the turn after its end was reported.
       await nextTurn();
       await nextTurn();
     });
@@ -242,7 +242,7 @@ describe('what is refused before', () => {
   );
 });
 
-/** Runs `call` while this process may open only so many descriptors more. */
+/** Runs `call` while this process may open only a few more descriptors. */
 async function withSpareDescriptors<T>(spare: number, call: () => Promise<T>): Promise<T> {
   const highest = Math.max(...openDescriptors().map((line) => Number.parseInt(line, 10)));
   const limits = readFileSync('/proc/self/limits', 'latin1');

@@ -1,4 +1,4 @@
-// Why a program could not be started, in a caller's words: checks a launch plan before, and explains an errno after.
+// Explains why a program could not be started: checks a launch plan before, and an errno after the spawn.
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 
@@ -7,10 +7,10 @@ import { type ErrorCode, HoldfastError } from '../../protocol/errors.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
 import { PosixError } from '../../system/posix-library.ts';
 
-// Linux MAX_ARG_STRLEN: 32 pages of 4 KiB for one argument or variable, its NUL byte included.
+// Linux MAX_ARG_STRLEN: 32 pages of 4 KiB for one argument or variable, with its NUL byte.
 const maxStringBytes = 131_072;
 
-/** Refuses what the kernel would cut short in silence (NUL bytes) or refuse without naming the part. */
+/** Refuses what the kernel would truncate (NUL bytes), or refuse without naming the part. */
 export function checkPlan(plan: LaunchPlan): void {
   if (plan.argv.length === 0) throw new HoldfastError('invalid_input', 'argv is empty');
   checkString('file', plan.file);
@@ -44,21 +44,21 @@ function variableName(entry: string): string {
   return `the variable ${entry.slice(0, 64).split('=', 1)[0]?.replaceAll('\0', '\\0')}`;
 }
 
-/** Anything thrown while a plan was started, as the caller is told it. */
+/** The caller's error for anything thrown by a start. */
 export function explainStart(thrown: unknown, plan: LaunchPlan): unknown {
   return thrown instanceof PosixError ? spawnError(thrown.errno, plan) : thrown;
 }
 
-/** Anything thrown by a terminal's calls. ENOENT there means the terminal's device, not the program. */
+/** The same for a terminal's calls. ENOENT there means the terminal's device, not the program. */
 export function explainTerminal(thrown: unknown, problem = 'no terminal could be opened'): unknown {
   if (!(thrown instanceof PosixError)) return thrown;
   const { errno } = thrown;
-  // ENOSPC: the kernel's number of terminals (kernel.pty.max) is used up.
+  // ENOSPC: all of the kernel's terminals (kernel.pty.max) are in use.
   const code = errno === 'ENOSPC' ? 'too_many_files' : (resourceCodes[errno] ?? 'unsupported');
   return new HoldfastError(code, `${problem} (${errno})`, { errno });
 }
 
-/** Throws when a look at a path failed for a reason that says nothing about what is there. */
+/** Throws if a check of a path failed for a reason that says nothing about the path. */
 export function refuseBlindLook(thrown: unknown, path: string): void {
   const errno = errnoOf(thrown) ?? '';
   const code = errno === 'EIO' ? 'spawn_failed' : resourceCodes[errno];
@@ -74,7 +74,7 @@ const resourceCodes: Readonly<Record<string, ErrorCode>> = {
 };
 
 export function spawnError(errno: string, plan: LaunchPlan): HoldfastError {
-  // posix_spawn gives one number for everything that the child did before the program began: its directory comes first.
+  // posix_spawn has one errno for everything before exec: the directory comes first.
   const directory = plan.remote ? undefined : directoryError(errno, plan.cwd);
   return directory ?? programError(errno, plan);
 }
@@ -84,7 +84,7 @@ function directoryError(errno: string, cwd: string): HoldfastError | undefined {
   return perhaps ? directoryProblem(cwd) : undefined;
 }
 
-/** Why a program cannot begin in this directory. */
+/** Why a program cannot start in this directory. */
 export function directoryProblem(cwd: string): HoldfastError | undefined {
   try {
     if (!statSync(cwd).isDirectory()) {

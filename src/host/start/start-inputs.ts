@@ -1,8 +1,8 @@
-// What decides whether two starts with one key are the same start.
+// The inputs that decide whether two starts with one key are equal.
 
 import type { StartSpec } from '../../protocol/operations.ts';
 
-/** Of everything that decides what runs. Environment values are among it, so only an HMAC is ever kept. */
+/** Everything that decides what runs. It contains values of the environment, so only its HMAC is stored. */
 export function inputsOf(spec: StartSpec): string {
   const {
     command,

@@ -1,5 +1,5 @@
-// Starting a process: the checks in their order, the key or id that makes a repeated start attach instead, and the
-// journal that exists before the child does.
+// Starts processes: the checks in order, the key or id that makes a repeated start attach, and the journal that exists
+// before the child.
 
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ export interface StarterOptions extends SpareOptions {
   readonly children: Children;
   readonly surroundings: InheritedEnvironment;
   readonly watcher: ProcessWatcher;
-  /** Secret of this folder: without it a fingerprint tells nothing about the values it was made of. */
+  /** Secret of this folder: without it a fingerprint reveals nothing about its inputs. */
   readonly fingerprintKey: Buffer;
 }
 
@@ -49,7 +49,7 @@ export interface StartAnswer {
   readonly attached: boolean;
 }
 
-/** Made when it is needed: for most starts that is when the child is running already. */
+/** Computed when needed: usually when the child already runs. */
 type Fingerprint = () => string;
 
 interface StartRequest {
@@ -58,7 +58,7 @@ interface StartRequest {
   readonly fingerprint: Fingerprint;
 }
 
-/** What is known of a start before its child is there. */
+/** A start before its child exists. */
 interface PlannedStart extends StartRequest, Spare {
   readonly plan: LaunchPlan;
 }
@@ -68,14 +68,14 @@ interface PendingStart {
   readonly done: Promise<HeldProcess>;
 }
 
-/** Of one owner: more would wait before another owner's for the threads that start programs. */
+/** Pending starts of one owner: more would delay other owners in the pool that spawns programs. */
 const STARTS_UNDER_WAY = 16;
 /** Of one owner: one thread of libuv's four is left to the others. A thread is held until the program has begun. */
 const SPAWNS_UNDER_WAY = 3;
 
 export class Starter {
   private readonly options: StarterOptions;
-  /** A burst of starts does not keep everything else waiting, nor another owner's start. */
+  /** A burst of starts delays neither other work nor another owner's start. */
   private readonly turns: FairTurns;
   private readonly spawns = new FairTurns({ perOwner: SPAWNS_UNDER_WAY });
   private readonly pending = new Map<string, PendingStart>();
@@ -84,7 +84,7 @@ export class Starter {
   private readonly mounts: Mounts;
   private readonly paths: PathProbes;
   private readonly spares: SpareJournals;
-  /** Starts that have passed every check and are not in the registry yet. */
+  /** Starts that have passed every check and are not registered yet. */
   private readonly launching = new Set<Promise<unknown>>();
   private closed = false;
 
@@ -105,7 +105,7 @@ export class Starter {
 
   async start(owner: Owner, spec: StartSpec): Promise<StartAnswer> {
     const claims = claimsOf(owner, spec);
-    // An id that the host gives is never asked for again by a start.
+    // No start can name an id that the host generates.
     if (claims.length === 0)
       return { process: await this.launch(owner, spec, () => ''), attached: false };
     let made: string | undefined;
@@ -119,12 +119,12 @@ export class Starter {
         return { process: await this.launchAs(claims, owner, spec, fingerprint), attached: false };
       if (pending.fingerprint() !== fingerprint())
         throw conflict(spec, taken === idClaim(owner, spec.id ?? ''));
-      // When the first start fails its claims are free again, and this one takes its place.
+      // If the first start fails its claims are free again, and this one continues.
       await pending.done.catch(() => undefined);
     }
   }
 
-  /** The start of this id that is under way: whoever chose the id may name it before the start is answered. */
+  /** The pending start of this id: its caller may use the id before the answer. */
   underWay(owner: Owner, id: string): Promise<unknown> | undefined {
     return this.pending.get(idClaim(owner, id))?.done;
   }
@@ -181,17 +181,17 @@ export class Starter {
     }
   }
 
-  /** To be called when there is time: what the next start will need. */
+  /** Prepares for the next start; call it when there is time. */
   prepare(): void {
     this.spares.prepare();
   }
 
-  /** The journal of a process that is forgotten. The answer is what is wrong with a disk that does not let it go. */
+  /** Removes the journal of a deleted process. Returns the problem if the disk refuses. */
   discard(journal: Journal | EndedJournal): HoldfastError | undefined {
     return this.spares.discard(journal);
   }
 
-  /** Resolves when no start is under way any more; none begins afterwards. */
+  /** Resolves when no start is pending; none begins afterwards. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.allSettled(this.launching);
@@ -210,13 +210,13 @@ export class Starter {
     const spare = this.spares.take();
     const plan = this.plan(spec, spare, answers);
     if (plan instanceof PathsUnknown) return this.askAndStart(request, plan.paths, answers);
-    // Counted as live from here on, so that starts that run side by side keep the limit.
+    // Counted as live from here on, so that concurrent starts keep the limit.
     live.add(owner);
     const { serial, journal } = spare;
     return this.startChild({ owner, spec, fingerprint, plan, serial, journal });
   }
 
-  /** Paths that may not answer are asked about first, as often as a plan finds more of them. */
+  /** Probes the paths that may hang, and plans again, as often as the plan finds more of them. */
   private async askAndStart(
     request: StartRequest,
     paths: readonly string[],
@@ -262,7 +262,7 @@ export class Starter {
       return process;
     } catch (error) {
       registry.live.delete(start.owner);
-      // One that cannot be recorded must not run: nobody could find it.
+      // A process that cannot be recorded must not run, because no caller could find it.
       if (child) await endUnrecorded(child, start.serial);
       journal.remove();
       throw error;
@@ -316,7 +316,7 @@ function noLease(name = ''): HoldfastError {
   return new HoldfastError('lease_ended', problem, { lease: name });
 }
 
-/** What nobody else may use while this start is under way: its key and its id, each by itself. */
+/** The key and the id that no other start may use while this one is pending. */
 function claimsOf(owner: Owner, { key, id }: StartSpec): string[] {
   return [
     ...(key === undefined ? [] : [`key ${owner.length}:${owner}${key}`]),

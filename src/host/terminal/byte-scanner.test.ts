@@ -48,7 +48,7 @@ function scan(
 ): Seen {
   const passed: Buffer[] = [];
   const marks: { mark: Mark; at: number }[] = [];
-  const at = (): number => passed.reduce((sum, each) => sum + each.length, 0);
+  const at = (): number => passed.reduce((total, each) => total + each.length, 0);
   const scanner = new ByteScanner((bytes) => passed.push(Buffer.from(bytes)));
   scanner.patterns.add(new MarkPattern(NONCE, (mark) => marks.push({ mark, at: at() })));
   arm?.(scanner, at);
@@ -118,7 +118,7 @@ describe('marks in the output', () => {
     const scanner = new ByteScanner((bytes) => passed.push(bytes.length));
     scanner.patterns.add(new MarkPattern(NONCE, () => undefined));
     for (const byte of long) scanner.push(Buffer.of(byte));
-    expect(long.length - passed.reduce((sum, each) => sum + each, 0)).toBeLessThan(4400);
+    expect(long.length - passed.reduce((total, each) => total + each, 0)).toBeLessThan(4400);
   });
 });
 
@@ -149,7 +149,9 @@ describe('a sentinel in the output', () => {
             const into: { sentinel?: Sentinel } = {};
             const passed: Buffer[] = [];
             const scanner = new ByteScanner((bytes) => passed.push(Buffer.from(bytes)));
-            armed(seen, into)(scanner, () => passed.reduce((sum, each) => sum + each.length, 0));
+            armed(seen, into)(scanner, () =>
+              passed.reduce((total, each) => total + each.length, 0),
+            );
             const { token = '', line = '' } = into.sentinel ?? {};
             const text = `$ ls\r\n${between}\n$  ${shown(line.trimStart(), width)}\r\n\x1b_${token};${status}\x1b\\$ `;
             const bytes = Buffer.from(text);
@@ -167,12 +169,12 @@ describe('a sentinel in the output', () => {
     );
   });
 
-  it('[TM2] two at once are told apart, though their echoes begin alike', () => {
-    const told: string[] = [];
+  it('[TM2] two at once are distinguished, though their echoes begin alike', () => {
+    const reported: string[] = [];
     const passed: Buffer[] = [];
     const scanner = new ByteScanner((bytes) => passed.push(Buffer.from(bytes)));
     const both = ['one', 'two'].map(
-      (name) => new Sentinel((status) => told.push(`${name}${status}`)),
+      (name) => new Sentinel((status) => reported.push(`${name}${status}`)),
     );
     for (const { string, echo } of both) scanner.patterns.add(string).add(echo);
     const typed = both.map(({ line }) => `${line.trimStart()}\r\n`).join('');
@@ -180,7 +182,7 @@ describe('a sentinel in the output', () => {
     for (const byte of Buffer.from(`${typed}a${printed}b`)) scanner.push(Buffer.of(byte));
     scanner.end();
     expect(Buffer.concat(passed).toString()).toBe('\r\n\r\nab');
-    expect(told).toEqual(['one0', 'two1']);
+    expect(reported).toEqual(['one0', 'two1']);
   });
 
   it('[TM2] [TM17] a text that only begins like its echo passes whole: armed, it harms no later output', () => {

@@ -1,12 +1,14 @@
-// Takes patterns out of a stream of bytes, however the stream is cut. What may still become a pattern is held back; an
-// unfinished control sequence shows nothing on a terminal, so nobody misses it meanwhile.
+// Removes patterns from a stream of bytes, wherever the stream is split. Bytes that may become a pattern are held back;
+// an unfinished control sequence shows nothing on a terminal.
 
 export interface Pattern {
-  /** Where one may begin at or behind `from`, its beginning perhaps cut off by the end of the bytes; -1 for nowhere. */
+  /**
+   * The first position at or after `from` where one may begin, perhaps cut off by the end of the bytes; -1 for none.
+   */
   find(bytes: Buffer, from: number): number;
-  /** How long the one that begins at `at` is; `more` when that cannot be said yet; undefined when there is none. */
+  /** Length of the pattern at `at`; `more` if that is not decided yet; undefined if there is none. */
   match(bytes: Buffer, at: number): number | 'more' | undefined;
-  /** It has been taken out, just here. The bytes are only lent. */
+  /** Called for each removed pattern, in order. The bytes are valid only during the call. */
   found(bytes: Buffer): void;
 }
 
@@ -16,7 +18,7 @@ export class ByteScanner {
   private held: Buffer | undefined;
   private readonly pass: (bytes: Buffer) => void;
 
-  /** `pass` is given everything else, in order. */
+  /** `pass` gets everything else, in order. */
   constructor(pass: (bytes: Buffer) => void) {
     this.pass = pass;
   }
@@ -36,7 +38,7 @@ export class ByteScanner {
       if (at > passed) this.pass(data.subarray(passed, at));
       passed = at;
       if (found === 'more') {
-        // Copied: what was pushed is only lent.
+        // A copy: the pushed bytes are valid only during the call.
         this.held = Buffer.from(data.subarray(at));
         return;
       }
@@ -46,7 +48,7 @@ export class ByteScanner {
     if (passed < data.length) this.pass(data.subarray(passed));
   }
 
-  /** Nothing follows: what was held back is passed on as it is. */
+  /** The end of the stream: held bytes are passed on unchanged. */
   end(): void {
     const { held } = this;
     this.held = undefined;
@@ -62,7 +64,7 @@ export class ByteScanner {
     return first;
   }
 
-  /** Several patterns may begin alike: the one that is there, else one that may still be. */
+  /** Several patterns may begin alike: prefers a complete one, else one that is still possible. */
   private at(data: Buffer, at: number): { pattern: Pattern; length: number } | 'more' | undefined {
     let more = false;
     for (const pattern of this.patterns) {
@@ -75,7 +77,7 @@ export class ByteScanner {
   }
 }
 
-/** Where `needle` stands at or behind `from`, or where the bytes end with a beginning of it. */
+/** Position of `needle` at or after `from`, or of a prefix of it at the end of the bytes. */
 export function findStart(bytes: Buffer, needle: Buffer, from: number): number {
   const at = bytes.indexOf(needle, from);
   if (at >= 0) return at;

@@ -1,6 +1,6 @@
-// Who reads what is typed into a terminal: a shell, a program that leads to one, or something else. The kernel tells
-// which process group has the terminal; the rest is in /proc. The answer may be out of date when it is used, but all of
-// it was true at one moment.
+// Finds out who reads the input of a terminal: a shell, a program that leads to one, or something else. The kernel says
+// which process group is in the foreground; the rest is in /proc. The answer may be out of date when it is used, but
+// all of it was true at one moment.
 
 import {
   argumentsOf,
@@ -13,7 +13,7 @@ import {
   type ProcessEntry,
 } from '../../system/proc-table.ts';
 
-/** What is asked of /proc. */
+/** What it reads from /proc. */
 export interface ForegroundTable {
   readonly readEntry: (pid: number) => ProcessEntry | undefined;
   readonly childrenOf: (pid: number) => number[];
@@ -24,7 +24,7 @@ export interface ForegroundTable {
 
 const system: ForegroundTable = { readEntry, childrenOf, argumentsOf, nameOf, inputOf };
 
-/** How a shell writes the exit status of the command before. */
+/** How a shell writes the exit status of the last command. */
 export type Language = 'posix' | 'fish' | 'csh';
 
 export type Foreground =
@@ -34,21 +34,21 @@ export type Foreground =
       readonly name: string;
       readonly pid: number;
       readonly language: Language;
-      /** Changes when another program takes its place by exec. */
+      /** Changes when exec replaces the program. */
       readonly identity: string;
-      /** It waits for something: in a line editor for a key. */
+      /** It sleeps: in a line editor it waits for a key. */
       readonly sleeps: boolean;
-      /** It is on a terminal of its own behind another program: how that is set up is not ours to see. */
+      /** It has its own terminal behind another program, whose mode we cannot see. */
       readonly behind?: true;
     }
-  /** A shell is expected behind it and cannot be seen from here. */
+  /** A shell is expected behind it that cannot be seen from here. */
   | { readonly kind: 'remote'; readonly name: string; readonly pid: number }
   | {
-      /** A shell may appear: not yet. */
+      /** A shell may appear, but has not yet. */
       readonly kind: 'soon';
       readonly name: string;
       readonly pid: number;
-      /** What it runs at the moment. */
+      /** What it runs now. */
       readonly runs?: number;
     }
   | { readonly kind: 'other'; readonly name: string; readonly pid: number }
@@ -59,20 +59,20 @@ const words = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 const SHELLS = words(
   'sh bash rbash dash ash ksh ksh93 rksh mksh lksh pdksh oksh loksh zsh rzsh yash posh hush fish csh tcsh',
 );
-/** They start a shell on this machine, where it can be seen. */
+/** Programs that start a shell on this machine, where we can see it. */
 const LAUNCHERS = words(
   'su sudo doas runuser login sg newgrp env nice ionice chrt taskset nohup setsid stdbuf time timeout flock script unshare nsenter chroot setpriv bwrap firejail fakeroot proot systemd-run dbus-run-sessi strace ltrace',
 );
-/** They lead to a shell on another machine, or in a container. */
+/** Programs that lead to a shell on another machine or in a container. */
 const REMOTES = words(
   'ssh slogin autossh mosh mosh-client telnet rlogin docker podman nerdctl kubectl oc lxc incus machinectl vagrant adb limactl multipass picocom minicom',
 );
-/** How far behind a launcher a shell is looked for. */
+/** How far below a launcher a shell is searched. */
 const MAX_DEPTH = 4;
 /** Options of shells that take the next word. */
 const TAKES_WORD = /^(?:[-+][oO]|--rcfile|--init-file|-C|--init-command|-d|-D)$/;
 
-/** The reader of a terminal, whose foreground group the kernel tells. */
+/** The reader of a terminal, by its foreground group. */
 export function foregroundOf(
   groupNow: () => number | undefined,
   table: ForegroundTable = system,
@@ -83,7 +83,7 @@ export function foregroundOf(
     const found = looked(group, 0, table);
     if (groupNow() === group) return found;
   } catch (error) {
-    // No descriptor is free: that says nothing about the reader. The next look may.
+    // No free descriptor: that says nothing about the reader. The next look may succeed.
     if (!isShortage(error)) throw error;
   }
   return { kind: 'soon', name: '', pid: group };
@@ -103,8 +103,8 @@ function looked(pid: number, depth: number, table: ForegroundTable): Foreground 
   const input = table.inputOf(pid);
   const entry = table.readEntry(pid);
   if (!isAlive(entry)) return { kind: 'other', name: '', pid };
-  // A fork looks like its parent: what it will be cannot be told yet. A program without arguments, or with others than
-  // before, has ended or become another one between these reads; they are then of two.
+  // A fork still looks like its parent. A program whose arguments are missing or have changed has exited or called exec
+  // between these reads.
   const isOne =
     argv.length > 0 && identityOf(pid, table.argumentsOf(pid)) === identityOf(pid, argv);
   if (entry.isFork || !isOne) return { kind: 'soon', name, pid };
@@ -116,11 +116,11 @@ function looked(pid: number, depth: number, table: ForegroundTable): Foreground 
 
 function shellOf({ entry, argv, name, input, depth }: Seen, table: ForegroundTable): Foreground {
   const { pid } = entry;
-  // csh reads its terminal under another number.
+  // csh reads its terminal with another descriptor.
   const onTerminal =
     input === undefined || name.endsWith('csh') || /^\/dev\/(?:pts\/|tty|console)/.test(input);
   if (!onTerminal) return { kind: 'other', name, pid };
-  // A shell that runs one command may become an interactive one by exec: "bash -lc 'exec bash'".
+  // A shell with one command may become an interactive one by exec: "bash -lc 'exec bash'".
   if (!isInteractive(argv)) {
     if (!runsText(argv)) return { kind: 'other', name, pid };
     const [runs] = table.childrenOf(pid);
@@ -140,12 +140,12 @@ function shellOf({ entry, argv, name, input, depth }: Seen, table: ForegroundTab
   };
 }
 
-/** Which program a process is now: exec changes its arguments. */
+/** Which program a process runs now: exec changes its arguments. */
 export function identityOf(pid: number, argv: readonly string[]): string {
   return [pid, ...argv].join('\0');
 }
 
-/** Busybox is many programs: the one that is meant is its first word, or its second. */
+/** Busybox is many programs: its first or second word names the one. */
 function programOf(name: string, argv: readonly string[]): string {
   if (name !== 'busybox') return name;
   const [first = '', second = ''] = argv;
@@ -153,7 +153,7 @@ function programOf(name: string, argv: readonly string[]): string {
   return called === 'busybox' ? second : called;
 }
 
-/** No script, no text to run: it reads commands from its terminal. */
+/** No script and no command text: it reads commands from its terminal. */
 function isInteractive(argv: readonly string[]): boolean {
   const start = /(?:^|\/)busybox$/.test(argv[0] ?? '') ? 2 : 1;
   for (let at = start; at < argv.length; at += 1) {
@@ -171,7 +171,7 @@ function runsText(argv: readonly string[]): boolean {
   return argv.some((word) => /^-[A-Za-z]*c/.test(word));
 }
 
-/** The reader of a terminal that a launcher made for its own children: `script`, `sudo`. */
+/** The reader of a terminal that a launcher made for its children: `script`, `sudo`. */
 function behind(
   launcher: ProcessEntry,
   depth: number,

@@ -1,5 +1,5 @@
-// Who reads what is typed into a terminal now, and whether a command can be typed there: for shells that make no marks,
-// or have stopped making them.
+// Who reads the input of a terminal now, and whether a command can be typed there: for shells that make no marks, or no
+// longer do.
 
 import { basename } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
@@ -8,54 +8,54 @@ import { identityOf, type Foreground, type Language } from './foreground.ts';
 export interface ReaderTools {
   readonly clock: Clock;
   readonly foreground: () => Foreground;
-  /** Something typed has not been read by a program yet. */
+  /** No program has read all typed input yet. */
   readonly unread: () => boolean;
-  /** Something printed has not been read by us yet. */
+  /** We have not read all output yet. */
   readonly unheard: () => boolean;
-  /** A secret is being asked for. */
+  /** A program asks for a password. */
   readonly secret: () => boolean;
-  /** Characters are read, not lines. */
+  /** The terminal is not in canonical mode. */
   readonly edits: () => boolean;
   /** The program that the terminal was opened with. */
   readonly root: number;
-  /** What it was called with. */
+  /** Its arguments. */
   readonly argv: readonly string[];
 }
 
 export interface Reading {
   readonly who: Foreground;
-  /** Undefined when it is no shell, nor leads to one. */
+  /** Undefined if it is neither a shell nor leads to one. */
   readonly identity: string | undefined;
   readonly name: string;
   readonly language: Language | undefined;
-  /** It has read everything typed, sleeps, and everything that it printed before has been seen here. */
+  /** It has read all input and sleeps, and we have read all of its earlier output. */
   readonly rests: boolean;
-  /** It waits for a command, as far as can be seen. */
+  /** It waits for a command, as far as we can see. */
   readonly free: boolean;
   /** It is free because it edits its line. */
   readonly edits: boolean;
   /** It is another shell than the one that makes marks. */
   readonly away: boolean;
-  /** No shell is to be expected. */
+  /** No shell is expected. */
   readonly isProgram: boolean;
 }
 
-/** A shell that never edits lines is taken to wait for one when nothing was printed for so long. */
+/** A shell that never edits lines counts as waiting after this long without output. */
 const PLAIN_QUIET_MS = 300;
-/** Where shells of this name edit lines one that does not is most likely still reading its files. */
+/** If shells of this name edit lines, one that does not is probably still reading its files. */
 const EDITOR_QUIET_MS = 3000;
 const EDITORS = /^(?:r?bash|r?zsh|fish|tcsh)$/;
-/** A shell that was given one command is taken to stay with what it runs when that has run for so long. */
+/** A shell with one command is assumed to stay with what it runs after this long. */
 const STAYS_MS = 500;
 
 export class Reader {
   private readonly tools: ReaderTools;
-  /** The shell that makes marks: the root, for as long as it is what was started. */
+  /** The shell that makes marks: the root, as long as it is the program that was started. */
   private home: string;
   private seenHome = false;
-  /** A shell that edits its lines: while it does not, something else runs. */
+  /** A shell that edits its lines: while it does not, a command runs. */
   private editor: string | undefined;
-  /** A shell that reads lines as the kernel gives them. */
+  /** A shell that reads lines in canonical mode. */
   private plain: string | undefined;
   private last: string | undefined;
   private ran: { readonly pid: number | undefined; readonly sinceUs: number } | undefined;
@@ -68,8 +68,8 @@ export class Reader {
   }
 
   /**
-   * The shell drew a prompt with marks. Where its file is a script that leads to it, it has the name and the arguments
-   * that were given, behind another path. Another shell may be there by exec already: what somebody typed is read at once.
+   * The shell drew a prompt with marks. If its file is a script that leads to the shell, it has the given name and
+   * arguments behind another path. Another shell may already be there by exec, because typed input is read at once.
    */
   markedPrompt(): void {
     if (this.seenHome) return;
@@ -80,13 +80,13 @@ export class Reader {
     if (identityOf(root, words) === identityOf(root, argv.slice(1))) this.home = who.identity;
   }
 
-  /** Something was printed. */
+  /** The terminal printed something. */
   heard(): void {
     this.quietSinceUs = this.tools.clock.nowUs();
   }
 
   now(): Reading {
-    // In this order: a shell that sleeps behind an empty input has printed all that it says about what it read.
+    // In this order: a shell that sleeps with an empty input has printed everything about what it read.
     const unread = this.tools.unread();
     const who = this.tools.foreground();
     const sleeps = who.kind === 'shell' ? who.sleeps : who.kind !== 'other' && who.kind !== 'soon';
@@ -120,7 +120,7 @@ export class Reader {
 
   private isFree(who: Foreground, identity: string): boolean {
     if (who.kind === 'remote') return !this.tools.secret();
-    // Its own terminal is not ours to see, only that it is in front there.
+    // We cannot see its own terminal, only that it is in the foreground there.
     if (who.kind === 'shell' && who.behind) return true;
     if (this.tools.edits()) {
       this.editor = identity;

@@ -1,5 +1,5 @@
-// Who may type into a terminal: anyone, or for a while only the one who holds its keyboard, so that a person and an agent
-// do not type into each other's lines.
+// Who may type into a terminal: everyone, or for a while only the holder of its keyboard, so that a person and an agent
+// do not type into the same line.
 
 import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';

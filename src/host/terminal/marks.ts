@@ -1,5 +1,5 @@
-// The marks of a shell in its output: OSC 133 with the nonce of its terminal, by which they are told from what a program
-// prints. See shell-marks.ts for the shells' side.
+// The marks of a shell in its output: OSC 133 with the nonce of its terminal, which no program knows. See shell-marks.ts
+// for the shells' side.
 //
 //   ESC ] 133 ; D ; NONCE ; STATUS ; CWD BEL   the command before has ended, a prompt follows
 //   ESC ] 133 ; B ; NONCE BEL                  the prompt is complete: a command can be typed
@@ -21,17 +21,17 @@ export type Mark =
 const START = Buffer.from('\x1b]133;');
 const BEL = 7;
 const SEMICOLON = 0x3b;
-/** A path is at most 4096 bytes. What is longer is no mark of ours. */
+/** A path has at most 4096 bytes. A longer sequence is not our mark. */
 const MAX_BYTES = 4096 + 128;
 const letters = { D: 'end', B: 'ready', C: 'begin', E: 'over', P: 'more' } as const;
 
 export class MarkPattern implements Pattern {
   private readonly nonce: Buffer;
-  private readonly told: (mark: Mark) => void;
+  private readonly onMark: (mark: Mark) => void;
 
-  constructor(nonce: string, told: (mark: Mark) => void) {
+  constructor(nonce: string, onMark: (mark: Mark) => void) {
     this.nonce = Buffer.from(`;${nonce}`);
-    this.told = told;
+    this.onMark = onMark;
   }
 
   find(bytes: Buffer, from: number): number {
@@ -49,7 +49,7 @@ export class MarkPattern implements Pattern {
     for (let end = nonceEnd; end < bytes.length && end - at <= MAX_BYTES; end += 1) {
       const byte = bytes[end] ?? 0;
       if (byte === BEL) return end + 1 - at;
-      // A directory with such a name: the mark counts, its path does not.
+      // A directory name that contains separators: the mark counts, its path does not.
       if (byte < 0x20) return end - at;
       if (end === nonceEnd && byte !== SEMICOLON) return undefined;
     }
@@ -60,13 +60,13 @@ export class MarkPattern implements Pattern {
     const letter = String.fromCharCode(bytes[START.length] ?? 0) as keyof typeof letters;
     const kind = letters[letter];
     if (kind === 'begin') {
-      this.told({ kind, ...(bytes.includes(';early') && { early: true }) });
+      this.onMark({ kind, ...(bytes.includes(';early') && { early: true }) });
       return;
     }
     if (kind === 'ready') {
       const [, status, count] =
         /;(\d{1,3})(?:;(\d{1,15}))?$/.exec(bytes.toString('latin1', 0, bytes.length - 1)) ?? [];
-      this.told({
+      this.onMark({
         kind,
         ...(status !== undefined && { status: Number(status) }),
         ...(count !== undefined && { count: Number(count) }),
@@ -74,7 +74,7 @@ export class MarkPattern implements Pattern {
       return;
     }
     if (kind !== 'end') {
-      this.told({ kind });
+      this.onMark({ kind });
       return;
     }
     const whole = bytes.at(-1) === BEL;
@@ -85,6 +85,6 @@ export class MarkPattern implements Pattern {
     );
     const [, status = '', cwd] = /^(\d{1,3});?(.*)$/s.exec(body) ?? [];
     if (status === '') return;
-    this.told({ kind, status: Number(status), ...(whole && cwd && { cwd }) });
+    this.onMark({ kind, status: Number(status), ...(whole && cwd && { cwd }) });
   }
 }

@@ -1,4 +1,4 @@
-// One run, as far as it has come: typed, printing, ended; and who waits for it.
+// One run: typed, printing, ended; and its waiters.
 
 import type { RunFinishedNote, RunResult, RunCompletion } from '../../protocol/run.ts';
 import { Preamble } from './preamble.ts';
@@ -26,7 +26,7 @@ type EndFacts = Pick<
 >;
 
 interface RunEnd {
-  /** Undefined when the shell cannot tell. */
+  /** Undefined if the shell cannot report it. */
   readonly status: number | undefined;
   readonly cwd?: string | undefined;
   readonly offset: number;
@@ -34,9 +34,9 @@ interface RunEnd {
 }
 
 const LINE_FEED = 10;
-/** bash leaves its paste mode between the line that it read and whatever it prints next. */
+/** bash leaves its paste mode between the line that it read and the next output. */
 const PASTE_MODE_OFF = '\x1b[?2004l\r';
-/** Enough of the output to find the complaint of a shell about a "!". */
+/** Enough of the output to find a shell's complaint about a "!". */
 const COMPLAINT_BYTES = 4096;
 
 export class OneRun {
@@ -50,21 +50,21 @@ export class OneRun {
   typed = false;
   /** Nothing more will be known about it. */
   over = false;
-  /** And everyone who waits may be told. */
-  told = false;
-  /** Line ends that the terminal shows for what was typed; the output of a shell without a "begin" starts behind them. */
+  /** Its end has been recorded: waiters may get the answer. */
+  isRecorded = false;
+  /** Line ends that the terminal echoes; without a "begin" mark the output starts after them. */
   echoedLines = 0;
-  /** How often Enter was pressed for it. */
+  /** How often Enter was typed for it. */
   submits = 1;
-  /** The shell that it was typed into, when a sentinel is to tell its end. */
+  /** The shell that it was typed into, if a sentinel reports its end. */
   shell: string | undefined;
   /** Another shell reads the terminal since. */
   entered: string | undefined;
   /** The shell refused it. */
   refused = false;
-  /** What somebody had typed before was taken back first. */
+  /** Text at the prompt was deleted first. */
   cleared = false;
-  /** Nobody can tell more for now: everyone who waits is answered, and its end may still come. */
+  /** No more can be known for now: all waiters are answered, and the end may still come. */
   stuck = false;
   private startedUs: number;
   private lastOutputUs: number;
@@ -76,7 +76,7 @@ export class OneRun {
   private held = false;
   private waitedFor = false;
   private complaint = '';
-  /** What came directly behind the echo, as far as it may be the end of the paste mode. */
+  /** The bytes directly after the echo, as long as they may be the end of the paste mode. */
   private behindEcho: string | undefined;
   private preamble: Preamble | undefined;
   private ended: EndFacts | undefined;
@@ -98,7 +98,7 @@ export class OneRun {
     return () => this.listeners.delete(listener);
   }
 
-  /** Somebody waited for it, and nobody does any more. */
+  /** It had waiters, and has none any more. */
   get abandoned(): boolean {
     return this.waitedFor && this.listeners.size === 0;
   }
@@ -107,17 +107,17 @@ export class OneRun {
     return this.listeners.size > 0;
   }
 
-  /** The shell said that it runs it. */
+  /** The shell reported that it runs it. */
   get began(): boolean {
     return this.begun;
   }
 
-  /** All of it was read, and the shell asks for more or does not begin it: something in it is not closed. */
+  /** The shell has read all of it, and asks for more or does not begin it: something in it is not closed. */
   get incomplete(): boolean {
     return !this.begun && (this.held || this.mores >= this.submits);
   }
 
-  /** The shell has read it and goes on editing it. */
+  /** The shell has read it and continues to edit it. */
   isHeld(): void {
     this.held = true;
     this.getStuck();
@@ -138,7 +138,7 @@ export class OneRun {
     this.wake();
   }
 
-  /** The shell said so: exact. A command of several parts says it for each; the first counts. */
+  /** The shell reported the begin. A command of several parts reports it for each; the first counts. */
   outputBegins(offset: number, early: boolean): void {
     if (this.begun) return;
     this.begun = true;
@@ -146,22 +146,22 @@ export class OneRun {
     this.outputFrom = offset;
   }
 
-  /** The shell said so. A shell within this one may have said it before: the last counts. */
+  /** The shell reported the end. An inner shell may have reported one before: the last counts. */
   outputEnds(offset: number): void {
     this.outputTo = offset;
   }
 
   /** Its sentinel is typed: the shell waits for a command. */
   sentinelTyped(offset: number): void {
-    this.shown.askedAt(offset);
+    this.shown.typedAt(offset);
   }
 
   /** Its sentinel was printed. */
   sentinelPrinted(offset: number): void {
-    this.shown.toldAt(offset);
+    this.shown.printedAt(offset);
   }
 
-  /** The prompt behind it has been drawn, and once more behind its sentinel. */
+  /** The prompt after it has been drawn, and again after its sentinel. */
   get promptSeen(): boolean {
     return this.shown.promptSeen;
   }
@@ -178,18 +178,18 @@ export class OneRun {
     return this.preamble !== undefined || (!this.begun && this.echoedLines > 0);
   }
 
-  /** Bytes that have just been printed, the last of them at `offset`. */
+  /** New output, whose end is at `offset`. */
   printed(bytes: Buffer, offset: number): void {
     if (this.preamble) this.passPreamble(this.preamble, bytes);
     else if (this.waitsForOutput) this.passEcho(bytes, offset);
     else this.passPasteMode(bytes);
     this.shown.printed(bytes);
     if (this.method !== 'sentinel' || !this.command.includes('!')) return;
-    const room = COMPLAINT_BYTES - this.complaint.length;
-    if (room > 0) this.complaint += bytes.toString('latin1', 0, room);
+    const left = COMPLAINT_BYTES - this.complaint.length;
+    if (left > 0) this.complaint += bytes.toString('latin1', 0, left);
   }
 
-  /** A shell that replaces "!" found nothing to replace it with, and has run nothing: its status is not of this command. */
+  /** A shell could not expand "!" and has run nothing: its status does not belong to this command. */
   get complainedOf(): boolean {
     return /event not found/i.test(this.complaint);
   }
@@ -241,7 +241,7 @@ export class OneRun {
       durationMs: Math.round((nowUs - this.startedUs) / 1000),
       outputFrom: Math.min(this.outputFrom, outputTo),
       outputTo,
-      // Of several lines each is echoed when the shell reads it.
+      // Each line of several is echoed when the shell reads it.
       ...((mixed || (this.method === 'sentinel' && /[\r\n]./.test(this.command))) && {
         outputMixed: true as const,
       }),
@@ -250,7 +250,7 @@ export class OneRun {
   }
 
   tell(): void {
-    this.told = true;
+    this.isRecorded = true;
     this.wake();
   }
 
@@ -268,10 +268,10 @@ export class OneRun {
     if (this.failure) throw this.failure.error;
   }
 
-  /** `busyWith` is told when it was not typed. */
+  /** `busyWith` is set if it was not typed. */
   result(nowUs: number, timedOut: boolean, busyWith?: string): RunResult {
     const { name: run, seq, endSeq, ended, typed } = this;
-    const completed = ended !== undefined && this.told;
+    const completed = ended !== undefined && this.isRecorded;
     return {
       run,
       seq,

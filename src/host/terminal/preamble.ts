@@ -1,7 +1,7 @@
-// What a shell still says to the terminal between its mark that a command begins and the command itself: fish leaves
-// its paste mode, sets the title and resets the colours there, and has no hook behind that.
+// What a shell still sends to the terminal between its begin mark and the command: fish leaves its paste mode, sets the
+// title and resets colours there, and has no later hook.
 
-/** Titles hold the command. What is longer is taken for output. */
+/** A title contains the command. A longer sequence counts as output. */
 const MAX_BYTES = 8192;
 /* oxlint-disable no-control-regex */
 const SEQUENCES =
@@ -11,10 +11,10 @@ const UNFINISHED = /^\x1b(?:\[[?<>=\d;]*|\][^\x07\x1b]*\x1b?|\[30m(?:\x1b[([]?)?
 
 export class Preamble {
   private seen = '';
-  /** Bytes of it so far. */
+  /** Its bytes so far. */
   length = 0;
 
-  /** Bytes that follow the mark; answers whether it may still go on. */
+  /** Adds bytes that follow the mark; returns whether it may continue. */
   goesOn(bytes: Buffer): boolean {
     this.seen += bytes.toString('latin1');
     this.length = SEQUENCES.exec(this.seen)?.[0].length ?? 0;

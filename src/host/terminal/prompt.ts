@@ -1,27 +1,27 @@
-// Whether a shell waits for a command, as far as its marks tell. What somebody else typed makes it doubtful for a
-// moment: the shell may be about to read that.
+// Whether a shell waits for a command, according to its marks. Other input makes that uncertain for a moment, because
+// the shell may be about to read it.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Mark } from './marks.ts';
 
 export interface PromptOptions {
   readonly clock: Clock;
-  /** The shell has read everything typed and waits; everything that it printed before has been seen. */
+  /** The shell has read all input and waits, and we have read all of its earlier output. */
   readonly rests: () => boolean;
-  /** It reads characters, not lines. */
+  /** The terminal is not in canonical mode. */
   readonly edits: () => boolean;
   /** The shell waits for a command now. */
   readonly ready: () => void;
 }
 
-/** After something was typed ahead: when it is looked, again and again, whether the shell has read that. */
+/** How often we check whether the shell has read what was typed ahead. */
 const SETTLE_MS = 200;
 /**
- * After a line end was typed at a prompt: a line editor that says nothing for so long did not take it for one. A shell
- * that reads lines always does.
+ * After a line end was typed at a prompt: a line editor that prints nothing for this long did not take it as one. A
+ * shell in canonical mode always does.
  */
 const IGNORED_MS = 3000;
-/** Characters that end a line, or make a shell draw its prompt anew. */
+/** Characters that end a line, or make a shell draw its prompt again. */
 // oxlint-disable-next-line no-control-regex
 const SUBMITS = /[\r\n\x03\x04\x1a\x1c]/;
 const LINE_ENDS = /[\r\n]/;
@@ -29,18 +29,18 @@ const TAKES_PASTES = '\x1b[?2004h';
 
 export class Prompt {
   /**
-   * unseen: no mark so far. busy: something runs. ended: a prompt is being drawn. settling: it is drawn, but what was
-   * typed ahead may be read by it. ready: the shell waits for a command.
+   * unseen: no mark so far. busy: a command runs. ended: a prompt is being drawn. settling: it is drawn, but may read
+   * what was typed ahead. ready: the shell waits for a command.
    */
   private state: 'unseen' | 'busy' | 'ended' | 'settling' | 'ready' = 'unseen';
   private typedAhead = false;
   private cancelTimer: (() => void) | undefined;
-  /** The shell said that a command begins, since the last prompt. */
+  /** The shell has reported a begin since the last prompt. */
   private begun = false;
   private count: number | undefined;
-  /** The last bytes that were printed while it is drawn. */
+  /** The last bytes printed while it is drawn. */
   private drawn = '';
-  /** The line editor takes a paste whole: it says so between the end of a command and the prompt. */
+  /** The line editor accepts a bracketed paste: it says so between the end of a command and the prompt. */
   pastes = false;
   private readonly options: PromptOptions;
 
@@ -56,7 +56,7 @@ export class Prompt {
     return this.state === 'ready';
   }
 
-  /** What is typed now is for the shell. */
+  /** Input now goes to the shell. */
   get near(): boolean {
     return this.state === 'ready' || this.state === 'ended' || this.state === 'settling';
   }
@@ -80,8 +80,8 @@ export class Prompt {
   }
 
   /**
-   * A prompt whose end of the command before was not told: its hook is gone, or nothing was executed. A prompt that is
-   * drawn again, as behind a change of size, is none.
+   * A prompt without a reported end before it: the hook is missing, or nothing was executed. A prompt that is only
+   * drawn again, as after a resize, does not count.
    */
   isUnannounced(mark: Mark): boolean {
     if (mark.kind !== 'ready' || this.state === 'ended' || this.state === 'unseen') return false;
@@ -91,7 +91,7 @@ export class Prompt {
 
   mark(mark: Mark): void {
     const { kind } = mark;
-    // While a prompt is drawn no command begins: it is a trace of what draws it.
+    // No command begins while a prompt is drawn: this is a trace of what draws it.
     if (kind === 'begin' && this.drawing) return;
     if (kind === 'end') {
       this.pastes = false;
@@ -104,13 +104,13 @@ export class Prompt {
     }
     if (kind !== 'ready') return;
     this.count = mark.count;
-    // Prompts are drawn again while someone types: only the first behind an end says something.
+    // Prompts are drawn again while someone types: only the first after an end counts.
     if (this.state !== 'ended') return;
     if (this.typedAhead) this.settle(SETTLE_MS, false);
     else this.becomeReady();
   }
 
-  /** Somebody else typed: what the shell tells next may be about that. */
+  /** Other input was typed: the next mark may be about that. */
   otherInput(bytes: Buffer): void {
     const text = bytes.toString('latin1');
     const at = text.search(SUBMITS);

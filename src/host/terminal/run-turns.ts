@@ -1,5 +1,5 @@
-// Whose turn it is at a terminal: which run is typed next, where, and how its end will be known. Marks are believed
-// where they come; elsewhere the kernel says who reads the terminal, and a sentinel is typed only for a shell.
+// Decides which run is typed next into a terminal, where, and how its end is detected. Marks are trusted where they
+// come; elsewhere the kernel says who reads the terminal, and a sentinel is typed only for a shell.
 
 import type { Language } from './foreground.ts';
 import { Looks } from '../descendants/backoff.ts';
@@ -10,8 +10,8 @@ import { endsMarks } from './run-text.ts';
 import { Reader, type Reading, type ReaderTools } from './input-reader.ts';
 
 /**
- * marks: the shell tells the end. shell: a sentinel is typed when the shell waits for a command again. together: both at
- * once, whoever reads. plain: nobody tells.
+ * marks: the shell reports the end. shell: a sentinel is typed when the shell waits for a command again. together: both
+ * are typed at once, whatever reads. plain: the end is not reported.
  */
 export type Way = 'marks' | 'shell' | 'together' | 'plain';
 
@@ -33,7 +33,7 @@ interface Followed {
   /** When its sentinel was typed. */
   readonly askedUs?: number;
   readonly language?: Language;
-  readonly told?: { readonly status: number; readonly atUs: number };
+  readonly printed?: { readonly status: number; readonly atUs: number };
 }
 
 interface TurnTools extends ReaderTools {
@@ -42,17 +42,20 @@ interface TurnTools extends ReaderTools {
   readonly marks: boolean;
 }
 
-/** How long a shell that should make marks may take until its first one, and a launcher until its shell. */
+/** How long a shell with marks may take until its first one, and a launcher until its shell. */
 const FIRST_MARK_MS = 10_000;
-/** A run without a time of its own is answered when nothing can be done about it for so long. */
+/** A run without a timeout is answered when nothing can be done about it for this long. */
 const STUCK_MS = 30_000;
-/** How long a shell is given to draw its prompt anew behind an interrupt. */
+/** How long a shell may take to draw its prompt again after an interrupt. */
 const INTERRUPT_MS = 200;
-/** How long it is looked for who read a sentinel. */
+/** How long we look for the reader of a sentinel. */
 const WHO_MS = 500;
-/** How soon who reads is looked at first. */
+/** How soon the reader is checked first. */
 const LOOK_MS = { soon: 2, marks: 100 };
-/** A shell that has read a command, begins nothing and edits its line is left with it after so long a silence. */
+/**
+ * After this long without output, a shell that has read a command, begins nothing and edits its line keeps that
+ * command.
+ */
 const HELD_MS = 3000;
 
 export class Turns {
@@ -60,17 +63,17 @@ export class Turns {
   private readonly actions: TurnActions;
   private readonly prompt: Prompt;
   private readonly reader: Reader;
-  /** Not typed yet, with the time when they came. */
+  /** Not typed yet, with the times of their requests. */
   private readonly queue: { run: OneRun; sinceUs: number; sentinel: boolean }[] = [];
-  /** Typed at a marked prompt: the next end that the shell tells is its own. */
+  /** Typed at a marked prompt: the next reported end belongs to it. */
   private current: OneRun | undefined;
-  /** Typed into a shell whose marks are not counted on. */
+  /** Typed into a shell whose marks are not relied on. */
   private followed: Followed | undefined;
   private interruptedUs: number | undefined;
   private typedUs = 0;
-  /** The shell has a mark for the beginning of a command. */
+  /** The shell marks the beginning of a command. */
   private begins = false;
-  /** No mark came since a sentinel, or since the prompt may have been changed. */
+  /** No mark has come since a sentinel, or since the prompt may have changed. */
   private unsure = false;
   private gaveUp = false;
   private closed = false;
@@ -99,7 +102,7 @@ export class Turns {
     return this.prompt.pastes;
   }
 
-  /** A command that is typed now is the shell's next. */
+  /** A command that is typed now is the shell's next one. */
   get isFree(): boolean {
     return this.prompt.ready && !this.current && !this.followed && this.queue.length === 0;
   }
@@ -116,7 +119,7 @@ export class Turns {
     this.next();
   }
 
-  /** Takes back a run that was not typed: answers what the terminal was busy with. */
+  /** Takes back a run that was not typed; returns what kept the terminal busy. */
   withdraw(run: OneRun): string | undefined {
     const at = this.queue.findIndex((each) => each.run === run);
     if (at < 0) return undefined;
@@ -126,7 +129,7 @@ export class Turns {
     return busy?.command.slice(0, 200) ?? this.reader.now().name;
   }
 
-  /** It failed. */
+  /** Typing failed. */
   drop(run: OneRun): void {
     if (this.current === run) this.current = undefined;
     if (this.followed?.run === run) this.followed = undefined;
@@ -151,7 +154,7 @@ export class Turns {
     if (mark.kind === 'more') current?.asksForMore(offset);
     if (mark.kind === 'end') this.commandEnded(mark);
     if (mark.kind === 'ready') this.reader.markedPrompt();
-    // fish draws its prompt again behind an interrupt, and says nothing else.
+    // fish only draws its prompt again after an interrupt.
     const brokenOff = this.interruptedUs !== undefined && current?.began === false;
     if (mark.kind === 'ready' && (brokenOff || this.prompt.isUnannounced(mark))) {
       this.commandEnded({ status: current?.began === true ? mark.status : undefined });
@@ -170,7 +173,7 @@ export class Turns {
     this.actions.finish(current, end);
   }
 
-  /** The shell that makes marks is in front, and rests. */
+  /** The shell that makes marks is in the foreground and idle. */
   private homeRests(): boolean {
     const { rests, away } = this.reader.now();
     return rests && !away;
@@ -197,16 +200,16 @@ export class Turns {
 
   /** Its sentinel was printed. */
   answered(run: OneRun, status: number): void {
-    // The prompt that follows is the sentinel's own: any before it was that of the command.
+    // The prompt that follows belongs to the sentinel: any before it was that of the command.
     if (this.prompt.near) this.prompt.take();
     this.unsure = true;
     run.sentinelPrinted(this.tools.offset());
     const { followed } = this;
     if (followed?.run !== run) this.actions.finish(run, { status });
     else {
-      // Another shell may have read what was typed: who it was is seen when the sentinel's own line is over.
-      this.followed = { ...followed, told: { status, atUs: this.tools.clock.nowUs() } };
-      // Not at once: what was read together with the sentinel is yet to be heard.
+      // Another shell may have read the sentinel: which one is seen when its line is over.
+      this.followed = { ...followed, printed: { status, atUs: this.tools.clock.nowUs() } };
+      // Not now: output that was read together with the sentinel is not handled yet.
       this.looks.from(LOOK_MS.soon);
       this.looks.go();
     }
@@ -237,7 +240,7 @@ export class Turns {
     this.looks.go();
   }
 
-  /** Types the sentinel when the shell waits for a command again, in whatever shell that is then. */
+  /** Types the sentinel when a shell waits for a command again, whichever shell that is. */
   private follow(): void {
     const { followed, current } = this;
     if (followed) this.followTyped(followed);
@@ -246,23 +249,23 @@ export class Turns {
   }
 
   private followTyped(followed: Followed): void {
-    const { run, askedUs, language, told } = followed;
+    const { run, askedUs, language, printed } = followed;
     if (!run.typed) return;
     const seen = this.reader.now();
-    if (told) {
-      const late = this.tools.clock.nowUs() - told.atUs >= WHO_MS * 1000;
-      // By the prompt that it draws now the one before is known.
+    if (printed) {
+      const late = this.tools.clock.nowUs() - printed.atUs >= WHO_MS * 1000;
+      // The prompt that it draws now identifies the one before.
       const isDrawn = seen.identity !== undefined && seen.free && run.promptSeen;
       if (!isDrawn && !late) return;
       if (seen.identity !== undefined && seen.identity !== run.shell) run.entered = seen.name;
-      this.concludeFollowed(run, told.status);
+      this.concludeFollowed(run, printed.status);
       return;
     }
     if (!seen.free || (askedUs !== undefined && language === seen.language)) return;
     const other = seen.identity !== run.shell;
     if (other) run.entered = seen.name;
     if (other && this.prompt.ready) {
-      // It ended the shell that it was typed into: the one before waits again, and says so itself.
+      // It ended the shell that it was typed into: the outer shell waits again, and reports that itself.
       this.concludeFollowed(run, undefined);
       return;
     }
@@ -312,7 +315,7 @@ export class Turns {
     const isReady = prompt.ready && !this.current;
     if (isReady && !sentinel && !endsMarks(run.command, this.begins)) return 'marks';
     const seen = this.reader.now();
-    // The shell that is seen now: a look behind this one may meet a child that it has just made.
+    // The shell seen now: a later look may meet a child that it has just made.
     run.shell = seen.identity;
     if (isReady) return seen.identity === undefined ? undefined : 'shell';
     const waitedMs = (this.tools.clock.nowUs() - sinceUs) / 1000;
@@ -325,14 +328,14 @@ export class Turns {
       if (this.current && !seen.away) this.breakOff(this.current, seen);
       return itsOwn && seen.free && !(this.current && !seen.away) ? 'shell' : undefined;
     }
-    // A job of the shell, or the program that the terminal was opened with and that is no shell.
+    // A job of the shell, or the program of the terminal, which is not a shell.
     if (prompt.seen) return undefined;
     if (seen.who.kind === 'unseen') return 'plain';
     const late = seen.isProgram || waitedMs >= FIRST_MARK_MS;
     return seen.who.pid === this.tools.root && late ? 'plain' : undefined;
   }
 
-  /** Whether another may be typed although this one's sentinel has not been seen: nobody waits for it any more. */
+  /** Whether the next may be typed although this one's sentinel has not been printed: it has no waiters any more. */
   private leave({ run, askedUs }: Followed): boolean {
     if (askedUs === undefined || !run.abandoned || !this.reader.now().free) return false;
     if (!this.interrupted()) return false;
@@ -340,11 +343,11 @@ export class Turns {
     return true;
   }
 
-  /** The shell waits for the rest of a command, and something else is to be run. */
+  /** The shell waits for the rest of a command, and another run is to be typed. */
   private breakOff(current: OneRun, { rests, free }: Reading): void {
     const left = this.begins && current.abandoned && !current.began && free;
-    // Only a shell that waits for a key obeys at once. readline remembers an interrupt that comes before, and lets go of
-    // the line with the next key: that would be the first of the next command.
+    // Only a shell that waits for a key obeys at once. readline remembers an earlier interrupt and drops the line at
+    // the next key, which would be the first of the next command.
     if (rests && (current.incomplete || left)) this.interrupted();
   }
 
@@ -366,7 +369,7 @@ export class Turns {
     const nowUs = this.tools.clock.nowUs();
     const isLong = (sinceUs: number): boolean => nowUs - sinceUs >= STUCK_MS * 1000;
     const { followed, current } = this;
-    if (followed?.askedUs !== undefined && !followed.told) {
+    if (followed?.askedUs !== undefined && !followed.printed) {
       if (this.isHeld(nowUs, followed.askedUs)) followed.run.isHeld();
       else if (isLong(followed.askedUs) && this.reader.now().free) followed.run.getStuck();
     }

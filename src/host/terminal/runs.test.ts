@@ -98,7 +98,7 @@ describe('runs by marks', () => {
     expect(bench.clock.pending).toBe(0);
   });
 
-  it('[TM4] what somebody else types at the prompt is not taken for a run', async () => {
+  it('[TM4] other input at the prompt is not taken for a run', async () => {
     const bench = new RunBench();
     bench.prompt();
     bench.runs.otherInput(Buffer.from('sleep 1\r'));
@@ -150,7 +150,7 @@ describe('runs by marks', () => {
   });
 
   it.each(['awake', 'unread', 'unheard'] as const)(
-    '[TM121] a line that somebody else typed is not taken for ignored while the shell is %s with it',
+    '[TM121] another typed line does not count as ignored while the shell is %s with it',
     async (how) => {
       const bench = new RunBench();
       bench.shellInFront(how !== 'awake');
@@ -350,7 +350,7 @@ describe('the shell that makes marks', () => {
     await tick();
     expect(bench.typed).toEqual(['mine\r']);
     bench.clock.advance(100);
-    bench.told.get([...bench.armed][0] as Sentinel)?.(3);
+    bench.statuses.get([...bench.armed][0] as Sentinel)?.(3);
     bench.clock.advance(1000);
     expect(await result).toMatchObject({ completion: 'sentinel', exitCode: 3 });
   });
@@ -395,7 +395,7 @@ describe('runs by sentinel', () => {
     const [sentinel] = bench.armed;
     expect(bench.typed).toEqual([`make\r${sentinel?.line}\r`]);
     bench.print('make\r\nbuilt\r\n');
-    bench.told.get(sentinel as Sentinel)?.(2);
+    bench.statuses.get(sentinel as Sentinel)?.(2);
     expect(await result).toMatchObject({ completion: 'sentinel', completed: true, exitCode: 2 });
     expect(bench.armed.size).toBe(0);
     expect(bench.notes).toMatchObject([
@@ -419,8 +419,8 @@ describe('runs by sentinel', () => {
     expect(one.token).not.toBe(two.token);
     bench.clock.advance(5);
     expect(await first).toMatchObject({ timedOut: true });
-    bench.told.get(two)?.(2);
-    bench.told.get(one)?.(1);
+    bench.statuses.get(two)?.(2);
+    bench.statuses.get(one)?.(1);
     expect(await second).toMatchObject({ run: 'b', exitCode: 2 });
     expect(bench.finished).toMatchObject([
       { run: 'b', startSeq: 2 },
@@ -445,11 +445,11 @@ describe('runs in a shell without marks', () => {
       bench.clock.advance(100);
     }
     const [sentinel] = bench.armed;
-    bench.told.get(sentinel as Sentinel)?.(3);
+    bench.statuses.get(sentinel as Sentinel)?.(3);
     bench.clock.advance(1000);
-    const told = await result;
-    expect(told).toMatchObject({ completed: true, completion: 'sentinel', exitCode: 3 });
-    expect(told).not.toHaveProperty('entered');
+    const reported = await result;
+    expect(reported).toMatchObject({ completed: true, completion: 'sentinel', exitCode: 3 });
+    expect(reported).not.toHaveProperty('entered');
   });
 
   it('[TM12] its output ends with its sentinel, however late the shell is seen again', async () => {
@@ -461,7 +461,7 @@ describe('runs in a shell without marks', () => {
     bench.clock.advance(100);
     bench.reader = { kind: 'soon', name: 'bash', pid: 2 };
     const [sentinel] = bench.armed;
-    bench.told.get(sentinel as Sentinel)?.(3);
+    bench.statuses.get(sentinel as Sentinel)?.(3);
     bench.print('$ ');
     bench.shellInFront();
     bench.clock.advance(1000);
@@ -504,7 +504,7 @@ describe('runs in a shell without marks', () => {
       bench.print(before);
       bench.clock.advance(100);
       bench.print(behind);
-      bench.told.get([...bench.armed][0] as Sentinel)?.(3);
+      bench.statuses.get([...bench.armed][0] as Sentinel)?.(3);
       bench.print(prompt);
       bench.clock.advance(100);
       const outputTo = (before + behind).indexOf('built') + 'built\r\n'.length;
@@ -534,7 +534,7 @@ describe('runs in a shell without marks', () => {
     bench.edits = true;
     bench.clock.advance(1000);
     const [sentinel] = bench.armed;
-    bench.told.get(sentinel as Sentinel)?.(0);
+    bench.statuses.get(sentinel as Sentinel)?.(0);
     bench.clock.advance(1000);
     expect(await result).toMatchObject({ exitCode: 0 });
   });

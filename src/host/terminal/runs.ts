@@ -1,5 +1,5 @@
-// The runs of one terminal: types commands, one at a time, and knows each one's end by the marks of the shell, or where
-// there are none by a sentinel. Nothing here guesses: an end that nobody told stays unknown.
+// The runs of one terminal: types commands, one at a time, and detects each end by the shell's marks or else by a
+// sentinel. It does not guess: an end that is not reported stays unknown.
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -18,33 +18,33 @@ import { Turns, type End, type Way } from './run-turns.ts';
 
 export interface RunTools extends ReaderTools {
   readonly clock: Clock;
-  /** Puts a note into the journal; answers its number. */
+  /** Appends a note to the journal; returns its number. */
   readonly append: (note: RunStartedNote | RunFinishedNote) => number;
-  /** Resolves when everything appended so far can be read. */
+  /** Resolves when everything appended so far is visible. */
   readonly visible: () => Promise<void>;
-  /** Gives bytes to the program, without a record of their own. */
+  /** Writes bytes to the program without an input event. */
   readonly type: (bytes: Buffer) => Promise<void>;
   /** Output bytes so far. */
   readonly offset: () => number;
   readonly echoes: () => boolean;
-  /** Makes a sentinel whose string and echo are taken out of the output from now on. */
-  readonly arm: (told: (status: number) => void, language: Language | undefined) => Sentinel;
+  /** Makes a sentinel whose string and echo are removed from the output from now on. */
+  readonly arm: (onStatus: (status: number) => void, language: Language | undefined) => Sentinel;
   readonly disarm: (sentinel: Sentinel) => void;
   /** The shell was started so that it makes marks. */
   readonly marks: boolean;
 }
 
-/** A run whose end nobody tells is answered when nothing was printed for so long. */
+/** A run whose end is not reported is answered after this long without output. */
 const QUIET_MS = 500;
-/** Ended runs that can still be asked for. */
+/** Ended runs that are remembered. */
 const KEPT_RUNS = 256;
-/** To the end of the line, and all of it away: line editors and the kernel know it. */
+/** To the end of the line, then delete all of it: line editors and the kernel understand it. */
 const CLEAR_LINE = '\x05\x15';
 const INTERRUPT = Buffer.from('\x03');
 /* oxlint-disable no-control-regex */
-/** What a terminal answers to questions, and keys without a text. */
+/** Answers of a terminal to queries, and keys without text. */
 const REPORTS = /\x1b(?:\[[\x20-\x3f]*[\x40-\x7e]|[\]P_][^\x07\x1b]*(?:\x07|\x1b\\)|O[\x40-\x7e])/g;
-/** Behind these an edited line is empty. */
+/** After these an edited line is empty. */
 const LINE_DROPPED = /[\r\n\x03\x04\x15\x1a\x1c]/;
 /* oxlint-enable no-control-regex */
 
@@ -54,7 +54,7 @@ export class Runs {
   private readonly turns: Turns;
   private over = false;
   private readonly quiet = new Map<OneRun, () => void>();
-  /** Somebody typed a part of a line. */
+  /** A part of a line was typed. */
   private leftover = false;
 
   constructor(tools: RunTools) {
@@ -67,12 +67,12 @@ export class Runs {
     });
   }
 
-  /** The shell waits for a command: what is typed now is no secret, though it is not echoed by the terminal. */
+  /** The shell waits for a command: input now is not a secret, although the terminal does not echo it. */
   get atPrompt(): boolean {
     return this.turns.atPrompt;
   }
 
-  /** Types a command and waits for its end. A name that is known is waited for again. */
+  /** Types a command and waits for its end. A known name is only waited for. */
   async run(request: Params<'run'>, signal?: CancelSignal): Promise<RunResult> {
     const earlier = request.run === undefined ? undefined : this.known.get(request.run);
     if (earlier && earlier.command !== request.command) {
@@ -96,7 +96,7 @@ export class Runs {
     return this.outcome(run, timeoutMs, signal);
   }
 
-  /** From here on it is known and its turn will come. */
+  /** From here on the run is known and will be typed in its turn. */
   private register({ run: name = randomId(), command, wait, completion }: Params<'run'>): OneRun {
     if (this.over)
       throw new HoldfastError('not_running', 'The program of this terminal has ended.');
@@ -105,7 +105,7 @@ export class Runs {
     const run = new OneRun({ name, command, method: 'unknown', noWait, nowUs });
     this.known.set(run.name, run);
     this.forgetOld();
-    // What is only to be typed is typed now, whoever reads it.
+    // A command without a reported end is typed now, whatever reads it.
     if (completion === 'sentinel' && !this.turns.leadsToShell) this.type(run, 'together');
     else if (completion === 'none' || (noWait && !this.turns.isFree)) this.type(run, 'plain');
     else this.turns.add(run, completion === 'sentinel');
@@ -126,7 +126,7 @@ export class Runs {
     if (way === 'shell' || way === 'plain') {
       run.method = way === 'plain' ? 'unknown' : 'sentinel';
       const text = plainText(run.command);
-      // Behind the echo of its first line; a line editor shows the line end itself.
+      // After the echo of its first line; a line editor shows the line end itself.
       run.echoedLines = this.tools.edits() || this.tools.echoes() ? 1 : 0;
       if (way === 'plain') this.turns.otherInput(Buffer.from(text));
       this.begin(run, clear + text);
@@ -147,7 +147,7 @@ export class Runs {
     }
   }
 
-  /** The start is noted before anything is typed: no answer can stand before its question. */
+  /** The start is recorded before anything is typed, so that no output comes before it. */
   private begin(run: OneRun, text: string): void {
     const { name, command, method: completion, noWait } = run;
     try {
@@ -219,7 +219,7 @@ export class Runs {
     this.turns.otherInput(bytes);
   }
 
-  /** The program of the terminal has ended: nobody is left waiting. */
+  /** The program of the terminal has ended: answers all waiters. */
   ended(): void {
     this.over = true;
     this.turns.close();
@@ -238,7 +238,7 @@ export class Runs {
   private finish(run: OneRun, { status, cwd }: End): void {
     const { clock, offset, append } = this.tools;
     const completion = run.method === 'marks' ? 'marks' : 'sentinel';
-    // A status that a sentinel told is that of the shell: not of a command that it did not run, or that became it.
+    // The status of a sentinel is the shell's: not that of a command that it did not run, or that replaced it.
     const itsOwn = completion === 'marks' || (run.entered === undefined && !run.refused);
     const facts = run.finished({
       status: itsOwn ? status : undefined,
@@ -269,13 +269,13 @@ export class Runs {
   private conclude(run: OneRun, tell: () => void): void {
     if (run.sentinel) this.tools.disarm(run.sentinel);
     run.over = true;
-    // Told when its note can be read.
+    // Reported when its note is visible.
     this.tools.visible().then(tell, tell);
     this.turns.next();
   }
 
   private async typed(run: OneRun): Promise<RunResult> {
-    await this.until(run, () => run.typed || run.told, undefined, undefined);
+    await this.until(run, () => run.typed || run.isRecorded, undefined, undefined);
     return run.result(this.tools.clock.nowUs(), false);
   }
 
@@ -285,8 +285,8 @@ export class Runs {
     signal: CancelSignal | undefined,
   ): Promise<RunResult> {
     const { clock } = this.tools;
-    const met = await this.until(run, () => run.told || run.stuck, timeoutMs, signal);
-    // Never typed: it must not be typed when nobody waits for it any more.
+    const met = await this.until(run, () => run.isRecorded || run.stuck, timeoutMs, signal);
+    // It was never typed: it must not be typed when it has no waiters any more.
     const busyWith = run.awaited ? undefined : this.turns.withdraw(run);
     if (busyWith !== undefined) this.known.delete(run.name);
     return run.result(clock.nowUs(), !met || (run.stuck && !run.incomplete), busyWith);

@@ -1,6 +1,6 @@
-// The sentinel: a line typed behind a command, for shells that make no marks. When the command has ended the shell runs
-// the line, which prints a control string that no terminal shows. Both the string and the echo of the line are taken out
-// of the output, and nothing else is: what only looks like them passes.
+// The sentinel: a line typed after a command, for shells without marks. When the command has ended the shell runs the
+// line, which prints a control string that no terminal shows. The string and the echo of the line are removed from the
+// output, and nothing that only looks like them.
 
 import { randomBytes } from 'node:crypto';
 import { findStart, type Pattern } from './byte-scanner.ts';
@@ -14,12 +14,12 @@ const CR = 0x0d;
 const LF = 0x0a;
 const BACKSPACE = 0x08;
 const SPACE = 0x20;
-/** What a line editor puts between the characters that it echoes. */
+/** What a line editor prints between the characters that it echoes. */
 const MAX_BETWEEN = 64;
 /** The kernel echoes what is typed ahead, the line editor shows it again, and fish once more in colours. */
 const MOST_ECHOES = 3;
 
-/** The status is printed and then made the shell's again. */
+/** Prints the status and then restores it. */
 const lines: Readonly<Record<Language, (print: string) => string>> = {
   posix: (print) => ` (s=$?;${print};exit $s)`,
   fish: (print) => ` begin;set -l s $status;${print};sh -c "exit $s";end`,
@@ -28,21 +28,21 @@ const lines: Readonly<Record<Language, (print: string) => string>> = {
 
 export class Sentinel {
   readonly token: string;
-  /** To be typed behind the command. A space first: many shells then leave it out of their history. */
+  /** The text to type after the command. It begins with a space, so that many shells leave it out of their history. */
   readonly line: string;
   readonly string: Pattern;
   readonly echo: Pattern;
   readonly scrolledEcho: Pattern;
 
   constructor(
-    told: (status: number) => void,
+    onStatus: (status: number) => void,
     language: Language = 'posix',
     token = `hf${randomBytes(5).toString('base64url').slice(0, 6)}`,
   ) {
     this.token = token;
     const print = `printf '\\033\\137${this.token};%d\\033\\134' $s`;
     this.line = lines[language](print);
-    this.string = new SentinelString(this.token, told);
+    this.string = new SentinelString(this.token, onStatus);
     this.echo = new SentinelEcho(this.line.trimStart());
     this.scrolledEcho = new ScrolledEcho(this.line);
   }
@@ -50,11 +50,11 @@ export class Sentinel {
 
 class SentinelString implements Pattern {
   private readonly start: Buffer;
-  private readonly told: (status: number) => void;
+  private readonly onStatus: (status: number) => void;
 
-  constructor(token: string, told: (status: number) => void) {
+  constructor(token: string, onStatus: (status: number) => void) {
     this.start = Buffer.from(`\x1b_${token};`);
-    this.told = told;
+    this.onStatus = onStatus;
   }
 
   find(bytes: Buffer, from: number): number {
@@ -71,7 +71,7 @@ class SentinelString implements Pattern {
   }
 
   found(bytes: Buffer): void {
-    this.told(Number.parseInt(bytes.toString('latin1', this.start.length), 10));
+    this.onStatus(Number.parseInt(bytes.toString('latin1', this.start.length), 10));
   }
 }
 
@@ -87,7 +87,7 @@ class SentinelEcho implements Pattern {
     return this.left === 0 ? -1 : bytes.indexOf(this.line[0] ?? 0, from);
   }
 
-  /** A space before a carriage return is a wrap in one line editor, and in another the line's own, behind which it goes on. */
+  /** A space before a carriage return is a wrap in one line editor, and part of the line in another. */
   match(bytes: Buffer, start: number): number | 'more' | undefined {
     return (
       this.matchWith(isWrap, bytes, start) ??
@@ -117,7 +117,7 @@ class SentinelEcho implements Pattern {
     return at - start;
   }
 
-  /** An editor that draws a wrapped line again steps over its spaces. */
+  /** An editor that draws a wrapped line again skips its spaces. */
   private matchSpaceless(bytes: Buffer, start: number): number | 'more' | undefined {
     let at = start;
     let before: number | undefined;
@@ -179,7 +179,7 @@ function isRepeat(bytes: Buffer, at: number): boolean {
   return bytes[at + 1] === CR && bytes[at + 2] === bytes[at];
 }
 
-/** The length of a line end, a wrap, a step back or a control sequence; `before` is the character that came last. */
+/** Length of a line end, a wrap, a step back or a control sequence; `before` is the previous character. */
 function skipBetween(
   bytes: Buffer,
   at: number,
@@ -188,7 +188,7 @@ function skipBetween(
   const byte = bytes[at];
   if (byte === undefined || (byte === SPACE && at + 1 === bytes.length)) return 'more';
   if (byte === CR || byte === LF) return 1;
-  // At the right margin the last character is printed once more.
+  // At the right margin the last character is printed again.
   if (byte === BACKSPACE && at + 1 === bytes.length) return 'more';
   if (byte === BACKSPACE) return bytes[at + 1] === before ? 2 : 1;
   if (isRepeat(bytes, at)) return 2;

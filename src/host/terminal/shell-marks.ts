@@ -1,5 +1,5 @@
-// How shells are made to mark their commands: each is started so that it reads a file of ours beside the user's own,
-// which are left as they are. `$?`, the history and stdin stay the user's.
+// Makes shells mark their commands: each is started so that it reads a file of ours besides the user's own, which stay
+// unchanged. `$?`, the history and stdin stay the user's.
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ export interface MarkedShell {
   readonly argv: readonly string[];
 }
 
-/** By these variables our files learn what they need; they forget them at once, so no program inherits them. */
+/** Variables for our files, which unset them at once, so that no program inherits them. */
 const NONCE = 'HOLDFAST_MARKS';
 
 const files = {
@@ -23,7 +23,7 @@ const files = {
   'zsh/.zshenv': ZSH,
 } as const;
 
-/** The options with which each still reads our file, in the order of its choice. */
+/** The options with which each shell still reads our file, in order of preference. */
 const plain: Readonly<Record<string, RegExp>> = {
   bash: /^(?:-i|)$/,
   zsh: /^(?:-i|-l|-il|-li|--login|)$/,
@@ -41,7 +41,7 @@ export class ShellMarks {
     this.folder = folder;
   }
 
-  /** Only for a shell that is started plainly, to be talked to; undefined for everything else. Changes `env`. */
+  /** Only for a plainly started interactive shell; undefined for everything else. Changes `env`. */
   apply(argv: readonly string[], env: Map<string, string>): MarkedShell | undefined {
     const [file = '', ...rest] = argv;
     const kind = basename(file);
@@ -54,7 +54,7 @@ export class ShellMarks {
     return { kind, nonce, argv: [file, ...more, ...rest] };
   }
 
-  /** A `bash -c` is made to tell the statuses of its last pipeline. Changes `env`. */
+  /** Makes a `bash -c` report the statuses of its last pipeline. Changes `env`. */
   tellStatuses(argv: readonly string[], env: Map<string, string>): void {
     if (scriptOf(argv) === undefined) return;
     this.write();

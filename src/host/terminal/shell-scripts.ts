@@ -1,4 +1,4 @@
-// What the shells read at their start, in their own languages. See marks.ts for the marks.
+// The files that shells read at their start, in their own languages. See marks.ts for the marks.
 
 export const BASH =
   String.raw`# Marks of Holdfast for bash. Read instead of ~/.bashrc, which is read first.
@@ -51,11 +51,10 @@ if [[ -n $__holdfast_nonce ]]; then
 fi
 `.replaceAll('\\${', '${');
 
-/** dash, ash and whatever else is called sh: they expand parameters in their prompts, and have nothing before a command. */
+/** dash, ash and other shells called sh: they expand parameters in their prompts, and have no hook before a command. */
 /**
- * Read by a `bash -c` before its script. Only bash tells the statuses of a pipeline, and only to itself: it says them last, in
- * a control sequence that no text view shows. A script with an EXIT trap of its own, or one that becomes another program, says
- * nothing.
+ * A `bash -c` reads it before its script. Only bash knows the statuses of a pipeline: it prints them last, in a control
+ * sequence that no text view shows. A script with its own EXIT trap, or one that execs another program, prints nothing.
  */
 export const BASH_STATUSES =
   String.raw`# Statuses of Holdfast for bash. The user's own BASH_ENV is put back, and read after this.
@@ -89,7 +88,7 @@ elif [ -n "\${HOLDFAST_MARKS-}" ]; then
 fi
 `.replaceAll('\\${', '${');
 
-/** In a folder of its own that is ZDOTDIR only until this has been read: zsh then reads the user's other files itself. */
+/** In its own folder, which is ZDOTDIR only until this has been read: zsh then reads the user's other files itself. */
 export const ZSH = String.raw`# Marks of Holdfast for zsh.
 if [[ -n "\${HOLDFAST_ZDOTDIR+set}" ]]; then
   export ZDOTDIR=$HOLDFAST_ZDOTDIR
@@ -115,7 +114,7 @@ if [[ -o interactive && -n $__holdfast_nonce ]]; then
     # Behind a command zsh first makes sure that the prompt gets a line of its own (PROMPT_SP), and only then comes to us.
     local e=$'%{\033]133;E;'$__holdfast_nonce$'\a%}'
     [[ \${PROMPT_EOL_MARK-} == *"$e"* ]] || typeset -g +x PROMPT_EOL_MARK=$e\${PROMPT_EOL_MARK-%B%S%#%s%b}
-    # First and last again, whoever came between.
+    # First and last again, whatever came between.
     precmd_functions=(__holdfast_precmd \${\${precmd_functions:#__holdfast_precmd}:#__holdfast_prompt} __holdfast_prompt)
     return $__holdfast_status
   }

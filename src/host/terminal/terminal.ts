@@ -1,5 +1,5 @@
-// A terminal, as its process holds it: between the child and the journal it takes the shell's marks and our sentinels
-// out of the output, and tells the runs.
+// The terminal of a process: between child and journal it removes the shell's marks and our sentinels from the output,
+// and informs the runs.
 
 import { basename } from 'node:path';
 import { TerminalQueries } from '../../base/bytes/terminal-queries.ts';
@@ -18,7 +18,7 @@ import { MarkPattern } from './marks.ts';
 import { Runs } from './runs.ts';
 import { Sentinel } from './sentinel.ts';
 
-/** A program that asks more than this without reading wants no answers. */
+/** A program that sends more queries than this without reading wants no answers. */
 const MOST_UNREAD_ANSWERS = 64;
 
 export interface TerminalOptions {
@@ -27,12 +27,12 @@ export interface TerminalOptions {
   readonly child: Child;
   readonly plan: {
     readonly argv: readonly string[];
-    /** What the shell proves its marks by; undefined when it makes none. */
+    /** Authenticates the shell's marks; undefined if it makes none. */
     readonly nonce?: string;
   };
-  /** The size, where programs are answered what needs no screen. */
+  /** The size, where queries are answered that need no screen. */
   readonly answerFor?: (() => TerminalSize) | undefined;
-  /** In the order of all other input. */
+  /** In order with all other input. */
   readonly write: (bytes: Buffer) => Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export class Terminal {
       secret: () => child.terminal?.secret() ?? false,
       foreground: () => readerOf(child),
       edits: () => child.terminal?.edits() ?? false,
-      arm: (told, language) => this.arm(told, language),
+      arm: (onStatus, language) => this.arm(onStatus, language),
       disarm: (sentinel) => this.disarm(sentinel),
       marks: nonce !== undefined,
       root: child.pid,
@@ -83,7 +83,7 @@ export class Terminal {
     this.runs.otherInput(bytes);
   }
 
-  /** What is typed is a command for the shell, and may be recorded although the terminal does not echo it. */
+  /** Input is a command for the shell, and may be recorded although the terminal does not echo it. */
   get atPrompt(): boolean {
     return this.runs.atPrompt;
   }
@@ -109,7 +109,7 @@ export class Terminal {
     return this.runs.wait(request.run, request.timeoutMs, signal);
   }
 
-  /** The child has ended: what was held back is output like any other. */
+  /** The child has ended: held bytes are output like any other. */
   release(): void {
     this.scanner.end();
   }
@@ -125,7 +125,7 @@ export class Terminal {
     this.answer?.(bytes);
   }
 
-  /** A client that holds the keyboard is a terminal that answers itself. A program that reads no answers gets no more. */
+  /** A client that holds the keyboard answers queries itself. A program that reads no answers gets no more. */
   private answering(
     size: () => TerminalSize,
     write: TerminalOptions['write'],
@@ -147,14 +147,14 @@ export class Terminal {
     return this.journal.append({ kind: 'note', body: { ...note } });
   }
 
-  private arm(told: (status: number) => void, language = this.language): Sentinel {
-    const sentinel = new Sentinel(told, language);
+  private arm(onStatus: (status: number) => void, language = this.language): Sentinel {
+    const sentinel = new Sentinel(onStatus, language);
     const { string, echo, scrolledEcho } = sentinel;
     this.scanner.patterns.add(string).add(echo).add(scrolledEcho);
     return sentinel;
   }
 
-  /** Of the program that was started, where nobody can say who reads. */
+  /** The program that was started, where the reader is unknown. */
   private get language(): Language {
     return this.program === 'fish' ? 'fish' : this.program.endsWith('csh') ? 'csh' : 'posix';
   }
@@ -166,7 +166,7 @@ export class Terminal {
   }
 }
 
-/** Where the kernel does not tell who has the terminal, that is looked at again: nobody is typed for meanwhile. */
+/** If the kernel does not report the foreground group, we look again; nothing is typed meanwhile. */
 function readerOf({ terminal, pid }: Child): Foreground {
   try {
     return foregroundOf(() => terminal?.foreground());

@@ -1,5 +1,5 @@
-// What can be waited for on one process. A condition is looked at after every change of the process; the few that
-// depend on something else as well (time, a search, the kernel's table of sockets) wake the waiter themselves.
+// The conditions that a wait can have. A condition is checked after every change of its process; those that also depend
+// on time, a search or the kernel's socket table wake the waiter themselves.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Met } from '../../protocol/host-api.ts';
@@ -18,13 +18,13 @@ export type Verdict =
 
 export interface ConditionTools {
   readonly clock: Clock;
-  /** Searches the output for the first hit, from a byte offset or from where an earlier search ended. */
+  /** Finds the first hit in the output, from an offset or from the end of an earlier search. */
   search(
     process: HeldProcess,
     condition: TextCondition,
     from: { from: number } | { resume: SearchPosition },
   ): Promise<SearchResult>;
-  /** Calls back whenever settling may have come nearer. */
+  /** Calls back whenever the process may have settled. */
   settling(process: HeldProcess, wake: () => void): () => void;
   readonly ports: PortLooks<HeldProcess>;
 }
@@ -45,7 +45,7 @@ export function conditionTools(
   };
 }
 
-/** The search that finds the first hit of a condition. */
+/** The search for the first hit of a condition. */
 function conditionSearch(matcher: Matcher): ConditionTools['search'] {
   return (process, condition, from) => {
     const { ignoreCase } = condition;
@@ -61,7 +61,7 @@ function conditionSearch(matcher: Matcher): ConditionTools['search'] {
 type TextCondition = Extract<Condition, { kind: 'text' | 'pattern' }>;
 
 export interface Watch {
-  /** The verdict as things stand, or undefined while it is open. */
+  /** The verdict now; undefined while it is open. */
   look(): Verdict | undefined;
   stop(): void;
 }
@@ -121,7 +121,7 @@ class SilenceWatch implements Watch {
     if (!this.process.live) return NEVER;
     const left = this.forMs - this.process.quietMs();
     if (left <= 0) return MET;
-    // One timer at a time: when it fires after new output, the next look sets it for what is left then.
+    // One timer at a time: if there was new output when it fires, the next check sets it for the remaining time.
     this.cancel ??= this.clock.after(Math.ceil(left), () => {
       this.cancel = undefined;
       this.wake();

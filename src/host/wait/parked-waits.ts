@@ -1,4 +1,4 @@
-// Calls that are parked until something happens: counted per owner, and refused beyond the limit that owners share.
+// Counts parked calls per owner, and refuses them beyond the limit that owners share.
 
 import type { Owner } from '../../protocol/host-api.ts';
 import { Shares } from '../shares.ts';
@@ -10,7 +10,7 @@ interface Ends {
 
 export class ParkedWaits {
   private readonly shares: Shares;
-  /** Made once per owner: functions of its own would cost each wait half a kilobyte. */
+  /** One per owner: closures per wait would cost half a kilobyte each. */
   private readonly ends = new Map<Owner, Ends>();
 
   constructor(limit: number) {
@@ -21,12 +21,12 @@ export class ParkedWaits {
     return this.shares.total;
   }
 
-  /** Whether this owner may park one more. */
+  /** Whether this owner may park one more call. */
   admits(owner: Owner): boolean {
     return this.shares.admits(owner);
   }
 
-  /** Not async: a suspended function costs a parked wait half a kilobyte. */
+  /** Not async: a suspended function costs half a kilobyte per parked wait. */
   park<T>(owner: Owner, wait: () => Promise<T>): Promise<T> {
     if (!this.admits(owner))
       return Promise.reject(this.shares.refusal(owner, 'callers are waiting'));

@@ -1,13 +1,13 @@
-// Waits for ports. The kernel tells nobody that a socket began to listen, so while someone waits the tables are looked at
-// again: one look for all waits together, at most every 50 ms and for a tenth of the time, and less often while nothing
-// that is waited for prints.
+// Waits for ports. The kernel does not report that a socket begins to listen, so we poll its tables while someone
+// waits: one poll for all waits, at most every 50 ms and a tenth of the time, and less often while the processes print
+// nothing.
 
 import type { Clock } from '../../base/clock.ts';
 import { SocketTables } from '../../system/ports.ts';
 
 const LEAST_PAUSE_MS = 50;
 const MOST_PAUSE_MS = 250;
-/** A pause is this much longer than the look before it took. */
+/** A pause is this many times as long as the poll before it. */
 const REST = 10;
 
 interface PortWait<P> {
@@ -18,7 +18,7 @@ interface PortWait<P> {
 
 interface PortLooksOptions<P> {
   readonly clock: Clock;
-  /** A port that the process or a descendant listens on: the one asked for, or any. */
+  /** A port that the process or a descendant listens on: the requested one, or any. */
   readonly listening: (
     process: P,
     port: number | undefined,
@@ -40,7 +40,7 @@ export class PortLooks<P> {
     this.options = options;
   }
 
-  /** As it is now, or was in a table of a moment ago: many waits that begin at once read it once. */
+  /** The state now or a moment ago: waits that begin together share one read. */
   now(process: P, port: number | undefined): number | undefined {
     const { clock, listening } = this.options;
     const beganUs = clock.nowUs();
@@ -51,7 +51,7 @@ export class PortLooks<P> {
     return listening(process, port, this.tables);
   }
 
-  /** Calls `found` once, when it listens. The answer stops it. */
+  /** Calls `found` once, when it listens. Returns a function that stops it. */
   add(wait: PortWait<P>): () => void {
     this.waits.add(wait);
     this.hurry();
@@ -63,7 +63,7 @@ export class PortLooks<P> {
     };
   }
 
-  /** Something that is waited for has printed: it may be about to listen. */
+  /** A process that is waited for has printed: it may be about to listen. */
   hurry(): void {
     if (this.pauseMs === LEAST_PAUSE_MS && this.cancel) return;
     this.pauseMs = LEAST_PAUSE_MS;

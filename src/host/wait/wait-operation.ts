@@ -1,4 +1,4 @@
-// The wait operation: the first of several conditions, of one process or of many; or one condition of every process.
+// The wait operation: the first of several conditions of one or many processes, or one condition of every process.
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
@@ -37,10 +37,13 @@ export function waitFor(request: WaitRequest, tools: ConditionTools): Promise<Wa
   return waitUntil(check, options).then(resultOf);
 }
 
-/** The output is closed with the exit, unless a descendant holds it. */
+/** The output closes with the exit, unless a descendant holds it open. */
 const CLOSE_MS = 300;
 
-/** Waits until nothing of an exited process is left. A descendant that holds the output open is alive: it ends the wait. */
+/**
+ * Waits until nothing of an exited process is left. A descendant that keeps the output open is alive, which ends the
+ * wait.
+ */
 export async function settle(
   process: HeldProcess,
   timeoutMs: number,
@@ -57,7 +60,7 @@ export async function settle(
 
 function resultOf(met: Met[] | undefined): WaitResult {
   if (met === undefined) return { met: [], timedOut: true };
-  // Hundreds of processes with their whole command lines would be more than one answer may hold.
+  // Slim rows: hundreds of whole command lines would exceed the size of an answer.
   const slim =
     met.length > 1 ? met.map((each) => ({ ...each, process: slimRow(each.process) })) : met;
   return { met: slim, timedOut: false };
@@ -70,7 +73,7 @@ function verdictOf(parts: readonly ProcessWait[], mode: 'first' | 'all'): Met[] 
     if (met?.met === true && mode === 'first') return [met];
     if (met) decided.push(met);
   }
-  // Either everything was asked for, or nothing that was asked for can come any more.
+  // Either everything is met, or nothing more can be met.
   return decided.length === parts.length ? decided : undefined;
 }
 
@@ -93,7 +96,7 @@ class ProcessWait {
 
   look(): Met | undefined {
     this.decided ??= this.decide();
-    // What was met before it was removed stays met; nothing else of it will ever change.
+    // A condition met before the removal stays met; no other condition of it can change.
     if (!this.decided && this.process.forgotten) throw this.process.notFound();
     return this.decided;
   }

@@ -1,5 +1,5 @@
-// The one way to wait: a condition is looked at now and after each wake-up, until it is met, the time is over, or the
-// caller gives up. Nothing polls, nothing is left behind, and waiting never changes what is waited for.
+// The one way to wait: checks a condition now and after each wake-up, until it is met, the timeout passes, or the
+// caller aborts. It does not poll, and leaves nothing behind.
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -7,16 +7,16 @@ import { abortedError } from '../../protocol/cancellation.ts';
 
 export interface WaitOptions {
   readonly clock: Clock;
-  /** Without it the wait has no end of its own. */
+  /** Without it the wait has no time limit. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: CancelSignal | undefined;
-  /** Arranges to be called whenever the condition may have changed; the answer undoes it. */
+  /** Subscribes to changes of the condition; returns a function that unsubscribes. */
   readonly subscribe: (wake: () => void) => () => void;
-  /** Called once when the wait is over, however it ended. */
+  /** Called once when the wait is over. */
   readonly ended?: () => void;
 }
 
-/** Resolves with what `check` answers, or with undefined when the time is over. Rejects with `aborted`. */
+/** Resolves with the result of `check`, or with undefined after the timeout. Rejects with `aborted`. */
 export function waitUntil<T>(
   check: () => T | undefined,
   options: WaitOptions,
