@@ -52,10 +52,9 @@ export class Host implements HostApi {
 
   /** Opens the folder and recovers the processes of an earlier host. */
   static async open(options: HostOptions): Promise<Host> {
-    const fast = useFastLibraries();
     const host = new Host(options);
     const poll = await host.lifecycle.children.checkPoll();
-    host.fastPaths = [...fast, `output by ${poll}`];
+    host.fastPaths = [...useFastLibraries(), `output by ${poll}`];
     await host.lifecycle.recover();
     return host;
   }
@@ -226,10 +225,8 @@ export class Host implements HostApi {
 
   async wait(owner: Owner, input: Params<'wait'>, signal?: CancelSignal): Promise<Results['wait']> {
     const { waits, mode = 'first', timeoutMs } = this.params('wait', input);
-    await this.lifecycle.startsUnderWay(
-      owner,
-      waits.map(({ id }) => id),
-    );
+    const ids = waits.map(({ id }) => id);
+    await this.lifecycle.startsUnderWay(owner, ids);
     const found = waits.map((wait) => ({ process: this.find(owner, wait), for: wait.for }));
     return this.parked.park(owner, () =>
       waitFor({ waits: found, mode, timeoutMs, signal }, this.conditionTools),

@@ -1,5 +1,5 @@
 // What has changed in the list of processes, for clients that keep a copy of it. Changes are numbered; a client asks for those
-// behind the last number it has. Growth of output is noticed when somebody asks, so that it costs the writing of output nothing.
+// behind the last number it has. Growth of output is noticed at the next call, so that writing output costs nothing more.
 
 import { randomId } from '../base/ids.ts';
 import { EVERYONE, type Owner } from '../protocol/host-api.ts';
@@ -74,7 +74,7 @@ export class ListChanges {
     return () => this.listeners.delete(listener);
   }
 
-  /** Whether there is more than output that this client has not been told. */
+  /** Whether more than output has changed since this client last asked. */
   hasChanged({ owner, epoch, after }: ChangeQuery): boolean {
     if (epoch !== this.epoch) return true;
     if (after >= this.version) return false;

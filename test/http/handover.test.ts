@@ -248,7 +248,7 @@ describe('a caller whose connection cannot be taken', () => {
     await parked(1);
     expect(openSockets()).toBe(before);
     first.end();
-    expect(told(await caller.answer())).toMatchObject(ENDED);
+    expect(reported(await caller.answer())).toMatchObject(ENDED);
   });
 
   it.skipIf(process.getuid?.() !== 0)(
