@@ -2,7 +2,7 @@
 // been quiet for a while we ping it, and a peer that does not answer the ping is unresponsive.
 
 import type { Clock } from '../base/clock.ts';
-import { isStopped } from './process-state.ts';
+import { readEntry } from './proc-table.ts';
 
 export interface PeerWatchOptions {
   readonly clock: Clock;
@@ -61,5 +61,27 @@ export class PeerWatch {
     const stopped = unanswered >= STOPPED_TICKS && isStopped(pid());
     if (stopped || unanswered >= SILENT_TICKS) silent();
     if (owes()) this.expect();
+  }
+}
+
+/** Stopped by SIGSTOP or a debugger. False where that cannot be known. */
+export function isStopped(pid: number | undefined): boolean {
+  const state = pid === undefined ? undefined : stateOf(pid);
+  return state === 'T' || state === 't';
+}
+
+/** The reason, for people, why a process does not answer; undefined where the kernel shows none. */
+export function whyStill(pid: number | undefined): string | undefined {
+  if (pid === undefined) return undefined;
+  if (isStopped(pid)) return `it is stopped; "kill -CONT ${pid}" continues it`;
+  return stateOf(pid) === 'D' ? 'it waits for a disk or a mount that does not answer' : undefined;
+}
+
+/** One letter of proc(5); undefined if the process has ended or cannot be read. */
+function stateOf(pid: number): string | undefined {
+  try {
+    return readEntry(pid)?.state;
+  } catch {
+    return undefined;
   }
 }

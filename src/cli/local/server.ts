@@ -2,7 +2,7 @@
 
 import { closeSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { whyStill } from '../../system/process-state.ts';
+import { whyStill } from '../../system/peer-watch.ts';
 import { startServerProcess, type StartedServer } from '../../client/server-process.ts';
 import type { LockNote } from '../../keeper/home-lock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
