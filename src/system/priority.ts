@@ -1,7 +1,7 @@
 // Raises the priority of a keeper or server above that of what it starts. Otherwise, on a busy machine, its callers would
 // wait behind the programs of all owners.
 
-import { openSync, readSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, getPriority, setPriority } from 'node:os';
 import { loadPosix, type Posix } from './posix.ts';
 import { PosixError } from './posix-library.ts';
@@ -51,17 +51,12 @@ function raiseSession(): void {
 
 /** Running and ready threads for each processor from which on a program waits noticeably for its turn, about 3 ms for each. */
 const CROWD_PER_PROCESSOR = 3;
-const loadText = Buffer.alloc(128);
-/** Held open: opening it takes longer than reading it. */
-let loadFile: number | undefined;
 
 /** Whether programs wait for a processor. True where that is not known. */
 export function isCrowded(): boolean {
   try {
-    loadFile ??= openSync('/proc/loadavg', 'r');
-    const length = readSync(loadFile, loadText, 0, loadText.length, 0);
     // "0.20 0.18 0.12 1/80 11206": the fourth has the running and ready threads of the machine.
-    const running = / (\d+)\/\d+ /.exec(loadText.toString('latin1', 0, length))?.[1];
+    const running = / (\d+)\/\d+ /.exec(readFileSync('/proc/loadavg', 'latin1'))?.[1];
     return Number(running ?? Infinity) > CROWD_PER_PROCESSOR * availableParallelism();
   } catch {
     // No descriptor is free, or there is no /proc.
