@@ -1,8 +1,8 @@
 // Raises the priority of a keeper or server above that of what it starts. Otherwise, on a busy machine, its callers would
 // wait behind the programs of all owners.
 
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { availableParallelism, getPriority, setPriority } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { getPriority, setPriority } from 'node:os';
 import { loadPosix, type Posix } from './posix.ts';
 import { PosixError } from './posix-library.ts';
 import { readEntry } from './proc-table.ts';
@@ -46,20 +46,5 @@ function raiseSession(): void {
     writeFileSync('/proc/self/autogroup', String(AHEAD));
   } catch {
     // Not weighed here, or not permitted: then the threads' own priority is all there is.
-  }
-}
-
-/** Running and ready threads for each processor from which on a program waits noticeably for its turn, about 3 ms for each. */
-const CROWD_PER_PROCESSOR = 3;
-
-/** Whether programs wait for a processor. True where that is not known. */
-export function isCrowded(): boolean {
-  try {
-    // "0.20 0.18 0.12 1/80 11206": the fourth has the running and ready threads of the machine.
-    const running = / (\d+)\/\d+ /.exec(readFileSync('/proc/loadavg', 'latin1'))?.[1];
-    return Number(running ?? Infinity) > CROWD_PER_PROCESSOR * availableParallelism();
-  } catch {
-    // No descriptor is free, or there is no /proc.
-    return true;
   }
 }

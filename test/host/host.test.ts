@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { HostApi } from '../../src/protocol/host-api.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -285,18 +286,18 @@ describeHosts((make) => {
       const away = new AbortController();
       const spec = { command: 'read x', stdin: 'pipe', id: 'left', waitMs: 60_000 } as const;
       const waiting = api.start(OWNER, spec, away.signal);
-      while ((await api.health(OWNER, {})).parkedWaits === 0);
+      while ((await api.health(OWNER, {})).parkedWaits === 0) await nextTurn();
       away.abort();
       await expect(waiting).rejects.toMatchObject({ code: 'aborted' });
       expect(await api.get(OWNER, { id: 'left' })).toMatchObject({ state: 'running' });
-      while ((await api.health(OWNER, {})).parkedWaits > 0);
+      while ((await api.health(OWNER, {})).parkedWaits > 0) await nextTurn();
     });
 
     it('[H37] are answered at once where no more may wait', async () => {
       const api = await make({ limits: { parkedWaits: 1 } });
       const id = await startProcess(api, { command: 'read x', stdin: 'pipe' });
       const parked = waitFor(api, id, exit);
-      while ((await api.health(OWNER, {})).parkedWaits === 0);
+      while ((await api.health(OWNER, {})).parkedWaits === 0) await nextTurn();
       const { process } = await api.start(OWNER, { command: 'sleep 1000', waitMs: 60_000 });
       expect(process.state).toBe('running');
       await api.write(OWNER, { id, eof: true });
@@ -776,7 +777,7 @@ describeHosts((make) => {
 });
 
 async function parkedCount(api: HostApi, count: number): Promise<void> {
-  while ((await api.health(OWNER, {})).parkedWaits < count);
+  while ((await api.health(OWNER, {})).parkedWaits < count) await nextTurn();
 }
 
 /** Living processes that carry the mark of one process. */

@@ -604,7 +604,7 @@ describe('what can go wrong with a wait', () => {
     const box = toolbox({ clock, connection: withFaults(api, { wait }) });
     const answer = ask('process_output', { process_id: id, wait_timeout: '10m' }, { box });
     for (let left = 601; left > 0; left -= 1) {
-      while (clock.pending === 0 && asked.length < 601) await Promise.resolve();
+      while (clock.pending === 0 && asked.length < 601) await nextTurn();
       clock.advance(1000);
     }
     expect(await answer).toMatchObject({ running: true });

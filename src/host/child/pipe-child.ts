@@ -9,7 +9,6 @@ import type { Child, ChildListener, ExitStatus, RootUse } from './child.ts';
 import { type ChildTools, Descriptor, stdinClosed } from './descriptor.ts';
 import { signalGroup } from '../descendants/descendants.ts';
 import { SHELL } from '../start/launch-plan.ts';
-import { isCrowded } from '../../system/priority.ts';
 import { refuseReserved } from '../../system/descriptor-reserve.ts';
 import { checkPlan, explainStart } from '../start/spawn-error.ts';
 
@@ -23,7 +22,7 @@ interface Ends {
 export async function startPipeChild(plan: LaunchPlan, tools: ChildTools): Promise<Child> {
   checkPlan(plan);
   // The shell is in the page cache, so its exec is fast. A single start is faster in this thread, many in the pool.
-  const here = plan.file === SHELL && !plan.remote && tools.reaper.noRecentSpawn && !isCrowded();
+  const here = plan.file === SHELL && !plan.remote && tools.reaper.noRecentSpawn;
   const pending = tools.reaper.beginSpawn();
   let ends: Ends;
   try {
