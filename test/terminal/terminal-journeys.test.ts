@@ -67,6 +67,7 @@ describeHosts((make) => {
       const id = await shell(api, path);
       expect((await api.get(OWNER, { id })).terminal).toEqual({
         term: 'xterm-256color',
+        queries: 'keeper',
         marks: kind,
       });
       const first = await run(api, id, 'echo hi; false');
@@ -161,7 +162,10 @@ describeHosts((make) => {
         env: { PS1: '$ ', LC_ALL: locale },
         size: { cols: 40, rows: 24 },
       });
-      expect((await api.get(OWNER, { id })).terminal).toEqual({ term: 'xterm-256color' });
+      expect((await api.get(OWNER, { id })).terminal).toEqual({
+        term: 'xterm-256color',
+        queries: 'keeper',
+      });
       const failing = await run(api, id, 'echo before; (exit 3)', { completion: 'sentinel' });
       expect(failing).toMatchObject({ completed: true, completion: 'sentinel', exitCode: 3 });
       const [kept, both] = await Promise.all([
