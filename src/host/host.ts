@@ -61,13 +61,13 @@ export class Host implements HostApi {
 
   private constructor(options: HostOptions) {
     const lifecycle = (this.lifecycle = new ProcessLifecycle(options));
-    const { clock, tracker } = lifecycle;
+    const { clock } = lifecycle;
     this.programs = new LocalPrograms(lifecycle);
     this.version = options.version ?? 'unknown';
     this.startedUs = clock.nowUs();
     this.parked = new ParkedWaits(lifecycle.limits.parkedWaits);
     this.matcher = new Matcher({ clock });
-    this.conditionTools = conditionTools(clock, tracker, this.matcher);
+    this.conditionTools = conditionTools(lifecycle, this.matcher);
     this.reading = { lifecycle, parked: this.parked, conditionTools: this.conditionTools };
   }
 

@@ -70,7 +70,7 @@ export class ProcessLifecycle {
   private readonly reserve: Reserve;
   /** Closed processes whose journals are not stored yet: each keeps a file open. */
   private readonly unwritten = new Set<HeldProcess>();
-  private readonly exited = new DeferredBatch<HeldProcess>(EXITED_MS, (all) => this.onExited(all));
+  readonly exited = new DeferredBatch<HeldProcess>(EXITED_MS, (all) => this.onExited(all));
   private readonly ended = new DeferredBatch<HeldProcess>(CLOSED_MS, (all) => this.cleanUp(all));
 
   constructor(options: HostOptions) {

@@ -59,7 +59,7 @@ export const command: Command = {
     },
   },
   notes: [
-    'Uses the local server. Starts it if none is running, and reconnects if it was killed.',
+    'Needs no server: it asks the keeper, starts it if none is running, and reconnects if it was lost.',
     'Exits when stdin is closed; processes keep running, except with --embed.',
   ],
   read(call) {
@@ -147,7 +147,12 @@ async function serve(
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
   const place = embed ? embedded(owner, caller) : local(owner, caller);
   let connected: Promise<Api> | undefined;
-  const connection = (): Promise<Api> => (connected ??= place.connect());
+  const connection = (): Promise<Api> => {
+    connected ??= place.connect();
+    // The next call tries again.
+    connected.catch(() => (connected = undefined));
+    return connected;
+  };
   const report = (error: unknown): void =>
     void out.note(error instanceof Error ? error.message : String(error));
   const handle = serveStdio(
@@ -189,11 +194,12 @@ interface Place {
   forget(): Promise<void>;
 }
 
-function local(owner: string, { home, env }: Caller): Place {
+/** The keeper itself: a server in between is one more program that has to be woken for each call. */
+function local(owner: string, { home, env, keeperArgs }: Caller): Place {
   return {
     connect: async () => {
-      const { connect } = await import('../../client/connect.ts');
-      return (await connect({ home, env, owner })).api;
+      const { keeperApi } = await import('../../server/keeper-api.ts');
+      return keeperApi({ home, env, keeperArgs, owner });
     },
     forget: () => Promise.resolve(),
   };

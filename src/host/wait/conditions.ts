@@ -29,15 +29,25 @@ export interface ConditionTools {
   readonly ports: PortLooks<HeldProcess>;
 }
 
+interface Tracking {
+  readonly clock: Clock;
+  readonly tracker: DescendantTracker<HeldProcess>;
+  /** Exits whose bookkeeping is deferred. */
+  readonly exited: { flush(): void };
+}
+
 export function conditionTools(
-  clock: Clock,
-  tracker: DescendantTracker<HeldProcess>,
+  { clock, tracker, exited }: Tracking,
   matcher: Matcher,
 ): ConditionTools {
   return {
     clock,
     search: conditionSearch(matcher),
-    settling: (process, wake) => tracker.onChange(process, wake),
+    settling: (process, wake) => {
+      // This caller waits for what follows an exit: deferring that would only delay its answer.
+      exited.flush();
+      return tracker.onChange(process, wake);
+    },
     ports: new PortLooks({
       clock,
       listening: (process, port, tables) => tracker.listening(process, port, tables),

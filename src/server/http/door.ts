@@ -36,7 +36,7 @@ interface Patience {
   /** For the whole request, including its body. */
   readonly request: number;
   readonly idle: number;
-  /** How often the timeouts are checked. */
+  /** How often the timeouts of headers and requests are checked. Node does it also while nobody is connected. */
   readonly check: number;
   /** Between our last byte and the end of the connection, while the client keeps its side open. */
   readonly linger: number;
@@ -49,7 +49,7 @@ const PATIENCE: Patience = {
   headers: 10_000,
   request: 30_000,
   idle: IDLE_MS,
-  check: 2000,
+  check: 15_000,
   linger: 1000,
 };
 const MAX_CONNECTIONS = 20_000;
