@@ -2,6 +2,7 @@
 // BENCH_TRACE=1 also shows where the time of one start and wait goes.
 
 import { coderClient, fetchClient, sdkClient } from './support/clients.mjs';
+import { openSandboxAgent, SANDBOX_AGENT } from './support/sandbox-agent.mjs';
 import { openServer } from './support/server.mjs';
 import { row } from './support/rows.mjs';
 import { traceLines } from './support/trace.mjs';
@@ -19,13 +20,20 @@ export async function run({ profile, progress }) {
   const coder = coderClient(server);
   const native = fetchClient(server);
   const sdk = await sdkClient(server);
+  const peer = await openSandboxAgent(progress);
   const raw = () => rawSpawn('true');
   try {
     progress(`${WARM_UP} starts before`);
     for (let turn = 0; turn < WARM_UP; turn += 1) await coder.runTrue();
     progress('one at a time, in turns');
     const one = await inTurns(
-      { raw, coder: coder.runTrue, fetch: native.runTrue, sdk: sdk.runTrue },
+      {
+        raw,
+        coder: coder.runTrue,
+        fetch: native.runTrue,
+        sdk: sdk.runTrue,
+        ...(peer && { peer: peer.runTrue }),
+      },
       { turns: TURNS, warmUp: 20 },
     );
     progress(`${CROWD} at once`);
@@ -52,6 +60,14 @@ export async function run({ profile, progress }) {
         ...ofOther(one, 'fetch'),
         atMost: 1,
       }),
+      ...(peer
+        ? [
+            row({
+              what: `the same: p50 of ${SANDBOX_AGENT.name} ${SANDBOX_AGENT.version}`,
+              ...ofOther(one, 'fetch', 'peer'),
+            }),
+          ]
+        : []),
       row({ what: "SDK run('true'): p50 of raw spawn", ...ofOther(one, 'sdk'), atMost: 1.3 }),
       row({
         what: `coder start + wait, ${CROWD} at once: of ${CROWD} raw spawns at once`,
@@ -67,6 +83,7 @@ export async function run({ profile, progress }) {
   } finally {
     coder.close();
     await sdk.close();
+    await peer?.close();
     await server.stop();
   }
 }

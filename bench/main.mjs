@@ -14,6 +14,7 @@ const figures = {
   clients: () => import('./clients.mjs'),
   cold: () => import('./cold.mjs'),
   mcp: () => import('./mcp.mjs'),
+  e2b: () => import('./e2b.mjs'),
   cli: () => import('./cli.mjs'),
   idle: () => import('./idle.mjs'),
   pipe: () => import('./pipe.mjs'),
@@ -27,7 +28,10 @@ const figures = {
   owners: () => import('./owners.mjs'),
   bounds: () => import('./bounds.mjs'),
   descendants: () => import('./descendants.mjs'),
+  containment: () => import('./containment.mjs'),
+  dashboard: () => import('./dashboard.mjs'),
   scale: () => import('./scale.mjs'),
+  fleet: () => import('./fleet.mjs'),
 };
 const names = Object.keys(figures);
 /** Cores kept busy by others from which on a missed bar is measured once more. */

@@ -1,4 +1,5 @@
 // Bundles the built programs: the command line, agent-tty's, and the keeper.
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { build as bundle } from 'rolldown';
 
@@ -17,9 +18,10 @@ export async function bundlePrograms(folder) {
     'commands/logs',
     '../keeper/connect',
   ].map((file) => join('cli', `${file}.js`));
-  for (const { entries, groups } of [
-    { entries: ['cli/main', 'cli/agent-tty'], groups: { always, usual } },
-    { entries: ['keeper/main'], groups: {} },
+  for (const { entries, groups, format } of [
+    // Node starts a CommonJS program sooner: the loader of ES modules takes a twelfth of the time of `node -e 0`.
+    { entries: ['cli/main', 'cli/agent-tty'], groups: { always, usual }, format: 'cjs' },
+    { entries: ['keeper/main'], groups: {}, format: 'es' },
   ]) {
     const needed = new Map();
     const grouped = Object.keys(groups).length > 0;
@@ -28,7 +30,7 @@ export async function bundlePrograms(folder) {
       platform: 'node',
       external: /^(node:|@?\w)/,
       plugins: [
-        ownPlaces(folder),
+        ownPlaces(folder, format),
         {
           name: 'needed',
           buildEnd() {
@@ -44,7 +46,8 @@ export async function bundlePrograms(folder) {
       ],
       output: {
         dir: folder,
-        format: 'es',
+        format,
+        dynamicImportInCjs: true,
         sourcemap: true,
         entryFileNames: '[name].js',
         chunkFileNames: `${dirname(entries[0])}-parts/[name].js`,
@@ -64,16 +67,28 @@ export async function bundlePrograms(folder) {
       logLevel: 'warn',
     });
   }
+  leaveCommonJs(at('cli'), at('cli-parts'));
+}
+
+/** The package is of ES modules. Of `cli`, which nothing imports, only the programs stay. */
+function leaveCommonJs(cli, parts) {
+  const programs = /^(main|agent-tty)\./;
+  for (const name of readdirSync(cli))
+    if (!programs.test(name)) rmSync(join(cli, name), { recursive: true });
+  for (const folder of [cli, parts])
+    writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n');
 }
 
 /** In a part, a module still finds what lies beside its own file. Every part is one folder below the build. */
-function ownPlaces(folder) {
+function ownPlaces(folder, format) {
   return {
     name: 'own-places',
     transform(code, id) {
       if (!code.includes('import.meta.url')) return undefined;
       const place = JSON.stringify(`../${relative(folder, id)}`);
-      const own = `new URL(${place}, import.meta.url).href`;
+      const here =
+        format === 'cjs' ? "require('node:url').pathToFileURL(__filename)" : 'import.meta.url';
+      const own = `new URL(${place}, ${here}).href`;
       return { code: code.replaceAll('import.meta.url', own), map: null };
     },
   };

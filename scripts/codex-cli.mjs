@@ -1,7 +1,7 @@
 // The published codex command line: the path of its program.
 import { installedPeer } from './peer.mjs';
 
-export const CODEX_VERSION = '0.166.0';
+export const CODEX_VERSION = '0.169.0';
 
 export function codexCli() {
   const given = process.env.CODEX_CLI;

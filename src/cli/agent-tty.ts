@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // agent-tty's command line, for scripts that were written for it: the `tty` commands, with its variable for the home.
 
-import { currentDirectory, exitIfUnwritable } from './surroundings.ts';
+import { currentDirectory, exitIfUnwritable, exitWith } from './surroundings.ts';
 import { STORAGE_WRITE_EXIT, storageWriteLine } from './tty/envelope.ts';
 import { ttyMain } from './tty/main.ts';
 
@@ -13,7 +13,7 @@ exitIfUnwritable(
     failureExit: STORAGE_WRITE_EXIT,
   },
 );
-process.exitCode = await ttyMain(process.argv.slice(2), {
+const running = ttyMain(process.argv.slice(2), {
   env,
   cwd: currentDirectory(),
   home: env['AGENT_TTY_HOME'] ?? env['HOLDFAST_HOME'],
@@ -21,3 +21,4 @@ process.exitCode = await ttyMain(process.argv.slice(2), {
   stdout,
   stderr,
 });
+exitWith(running);

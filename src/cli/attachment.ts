@@ -9,6 +9,7 @@ import type { Page } from '../protocol/host-api.ts';
 import { decodeRecords } from '../protocol/record.ts';
 import { isError, type Caller } from './caller.ts';
 import { outcomeWords } from './output/outcome.ts';
+import { terminalSize } from './output/terminal-size.ts';
 import { quote } from './output/terminal-text.ts';
 
 export interface AttachOptions {
@@ -106,18 +107,16 @@ class Attachment {
     const { id, name } = this.target;
     const looks = readOnly ? ' Read-only.' : '';
     const words = `holdfast: Ctrl-${String.fromCharCode(key | 0x40)} detaches from ${quote(name ?? id)}, which keeps running.${looks}`;
-    process.stdout.write(`\x1b[2m${words}\x1b[0m${'\r\n'.repeat(process.stdout.rows)}`);
+    process.stdout.write(
+      `\x1b[2m${words}\x1b[0m${'\r\n'.repeat(terminalSize(process.stdout).rows)}`,
+    );
   }
 
   private async resize(): Promise<void> {
     if (this.options.readOnly) return;
-    const { columns: cols, rows } = process.stdout;
+    const size = terminalSize(process.stdout);
     const { owner, id } = this.target;
-    await (
-      await this.caller.host()
-    )
-      .resize(owner, { id, size: { cols, rows } })
-      .catch(() => undefined);
+    await (await this.caller.host()).resize(owner, { id, size }).catch(() => undefined);
   }
 
   /** Paints the current screen; returns the event after which to continue. */

@@ -42,7 +42,7 @@ describe('a word', () => {
     );
   });
 
-  it("[H47] means the caller's own process before anybody else's, as id, name or beginning", () => {
+  it("[H47] means the caller's own process before those of other owners, as id, name or beginning", () => {
     const mine = process('abcdefgh', 'web');
     const squat = [
       process('zzzzzzzz', 'abcdef', 'running', 'mallory'),

@@ -8,7 +8,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type CallerOrigin, type Owner } from '../protocol/host-api.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
 import type { KeeperLink } from '../keeper/link.ts';
-import { parseDuration } from './arguments/units.ts';
+import type { Settings } from './settings/configured.ts';
 
 export interface CallerOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -79,10 +79,17 @@ export class Caller {
     throw new HoldfastError('from_inside', problem, { ...(owner !== undefined && { owner }) });
   }
 
-  /** Options of a keeper that has to be started; throws when a variable of the environment makes no sense. */
-  get keeperArgs(): readonly string[] {
-    return keeperArgs(this.env);
+  /** What the variables and config.toml say now; throws when they make no sense. */
+  async settings(): Promise<Settings> {
+    const { Settings } = await import('./settings/configured.ts');
+    return Settings.load(this.home, this.env);
   }
+
+  /** Options of a keeper that has to be started. */
+  readonly keeperArgs = async (): Promise<readonly string[]> => {
+    const { keeperArguments } = await import('./settings/configured.ts');
+    return keeperArguments(await this.settings());
+  };
 
   /** The keeper; started if there is none. */
   host(): Promise<KeeperLink> {
@@ -244,17 +251,4 @@ function tooShort(processes: readonly Choice[], text: string): string {
   const begins =
     text.length > 0 && text.length < PREFIX_MIN && processes.some(({ id }) => id.startsWith(text));
   return begins ? `: a prefix of an id needs ${PREFIX_MIN} characters or more` : '';
-}
-
-function keeperArgs(env: NodeJS.ProcessEnv): string[] {
-  const { HOLDFAST_IDLE: idle, HOLDFAST_LIMITS: limits } = env;
-  const args: string[] = [];
-  if (idle) {
-    const ms = parseDuration(idle);
-    if (ms === undefined)
-      throw new HoldfastError('invalid_input', `HOLDFAST_IDLE "${idle}" is not a duration.`);
-    args.push('--idle-ms', String(ms));
-  }
-  if (limits) args.push('--limits', limits);
-  return args;
 }

@@ -15,8 +15,10 @@ export interface Completable {
 
 export type Script = (commands: readonly Completable[]) => string;
 
-/** Asks a running keeper and starts none. */
+/** Asks a running keeper and starts none. The only part that starts a program. */
 const PROCESSES = 'holdfast completion processes 2>/dev/null';
+/** Names are asked for once in this time: keys that are pressed one after the other start the program once. */
+const KEPT_SECONDS = 3;
 const signals = Object.keys(constants.signals).map((name) => name.slice('SIG'.length));
 
 function flagsOf({ options }: Completable): string[] {
@@ -61,7 +63,13 @@ function valueAction({ type, completes }: OptionRow): string | undefined {
   return `words="${words.join(' ')}"`;
 }
 
-const bash: Script = (commands) => `_holdfast() {
+const bash: Script = (commands) => `_holdfast_processes() {
+  if [ -z "$_holdfast_asked" ] || [ $((SECONDS - _holdfast_asked)) -ge ${KEPT_SECONDS} ]; then
+    _holdfast_names="$(${PROCESSES})"
+    _holdfast_asked=$SECONDS
+  fi
+}
+_holdfast() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" words=""
   local command="\${COMP_WORDS[1]}"
   COMPREPLY=()
@@ -84,7 +92,9 @@ complete -o default -F _holdfast holdfast`;
 
 function takenWords({ takes }: Completable): string | undefined {
   if (takes === undefined) return undefined;
-  return takes === 'processes' ? `words="$(${PROCESSES})"` : `words="${takes.join(' ')}"`;
+  return takes === 'processes'
+    ? '_holdfast_processes; words="$_holdfast_names"'
+    : `words="${takes.join(' ')}"`;
 }
 
 const zsh: Script = (commands) => `autoload -U +X compinit && compinit
@@ -110,11 +120,19 @@ const fish: Script = (commands) => {
         `${front} -l ${option}${short}${fishValue(row)} -d ${quoted(row.about.split('\n', 1)[0] ?? '')}`,
       );
     }
-    if (takes === 'processes') lines.push(`${front} -f -a '(${PROCESSES})'`);
+    if (takes === 'processes') lines.push(`${front} -f -a '(__holdfast_processes)'`);
     else if (takes) lines.push(`${front} -f -a ${quoted(takes.join(' '))}`);
   }
   const ttyWords = firstWords(commands, 'tty ').join(' ');
   return [
+    'function __holdfast_processes',
+    '  set -l now (date +%s)',
+    `  if not set -q __holdfast_asked; or test (math $now - $__holdfast_asked) -ge ${KEPT_SECONDS}`,
+    `    set -g __holdfast_names (${PROCESSES})`,
+    '    set -g __holdfast_asked $now',
+    '  end',
+    String.raw`  printf '%s\n' $__holdfast_names`,
+    'end',
     ...lines,
     `complete -c holdfast -f -n '__fish_seen_subcommand_from tty; and not __fish_seen_subcommand_from ${ttyWords}' -a ${quoted(ttyWords)}`,
   ].join('\n');

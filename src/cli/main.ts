@@ -2,10 +2,10 @@
 // The `holdfast` command.
 
 import { runProgram } from './program.ts';
-import { currentDirectory, exitIfUnwritable } from './surroundings.ts';
+import { currentDirectory, exitIfUnwritable, exitWith } from './surroundings.ts';
 
 const { stdout, stderr, env } = process;
-process.exitCode = await runProgram(process.argv.slice(2), {
+const running = runProgram(process.argv.slice(2), {
   env,
   cwd: currentDirectory(),
   stdout,
@@ -20,3 +20,4 @@ process.exitCode = await runProgram(process.argv.slice(2), {
       },
     ),
 });
+exitWith(running);

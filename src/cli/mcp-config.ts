@@ -41,6 +41,8 @@ export const mcpClients: Readonly<Record<string, ClientRow>> = {
         '[mcp_servers.holdfast]',
         `command = ${toml(command)}`,
         `args = [${args.map(toml).join(', ')}]`,
+        // Its default, 10 seconds, is not enough on a busy machine: codex then goes on without the tools.
+        'startup_timeout_sec = 60',
         'tool_timeout_sec = 60',
       ].join('\n'),
   },

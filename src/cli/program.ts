@@ -9,6 +9,7 @@ import { Output, type OutputStream } from './output/output.ts';
 import { optionWords } from './arguments/parse-options.ts';
 import { remedyOf } from './output/remedies.ts';
 import { shortened } from './output/terminal-text.ts';
+import type { Section } from './settings/table.ts';
 import { Words } from './arguments/words.ts';
 
 /** What the program is started in. */
@@ -74,12 +75,13 @@ async function perform(
 ): Promise<Answer> {
   const words = new Words(command, args);
   if (words.flag('help')) {
-    const { usage, summary, options } = command;
-    return { result: { name: command.name, usage, summary, options }, lines: helpOf(command) };
+    const { name, usage, summary, examples, options } = command;
+    return { result: { name, usage, summary, examples, options }, lines: helpOf(command) };
   }
   const [home, owner] = [words.text('home'), words.text('owner')];
   const note = (text: string): void => void (out.json || out.note(text));
   const caller = new Caller({ env, cwd, home, owner, note });
+  if (command.settings) await configure(words, command.settings, caller);
   try {
     const action = command.read({ words, caller, out });
     words.seal();
@@ -89,6 +91,17 @@ async function perform(
     await out.finish();
     await caller.close();
   }
+}
+
+async function configure(
+  words: Words,
+  sections: readonly Section[],
+  caller: Caller,
+): Promise<void> {
+  const found = await caller.settings();
+  words.configure(
+    (name) => sections.map((section) => found.find(section, name)).find(Boolean)?.words,
+  );
 }
 
 async function print(

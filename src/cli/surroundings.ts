@@ -6,6 +6,8 @@ import { getSystemErrorMap } from 'node:util';
 import { shellWord } from './arguments/words.ts';
 import type { OutputStream } from './output/output.ts';
 
+/** As Node ends an ES module whose `await` is never answered. */
+const UNANSWERED_EXIT = 13;
 /** 128 + SIGPIPE, as a program exits whose reader has gone. */
 const BROKEN_PIPE_EXIT = 141;
 const DELETED = ' (deleted)';
@@ -19,6 +21,14 @@ export function currentDirectory(): string {
     const path = readlinkSync('/proc/self/cwd');
     return path.endsWith(DELETED) ? path.slice(0, -DELETED.length) : path;
   }
+}
+
+/** Exits with the code that a command answers. One that leaves nothing to wait for and never answers does not look successful. */
+export function exitWith(running: Promise<number>): void {
+  process.exitCode = UNANSWERED_EXIT;
+  void running.then((code) => {
+    process.exitCode = code;
+  });
 }
 
 /** How a person starts this program: by its name when the PATH leads here, else by its file. */

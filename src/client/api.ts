@@ -33,6 +33,8 @@ export interface Api {
   remove(params: Params<'remove'>): Promise<Results['remove']>;
   completions(params: Params<'completions'>, signal?: AbortSignal): Promise<Results['completions']>;
   acknowledge(params: Params<'acknowledge'>): Promise<Results['acknowledge']>;
+  attention(params: Params<'attention'>, signal?: AbortSignal): Promise<Results['attention']>;
+  dismiss(id: string): Promise<Results['dismiss']>;
   /** Opens, renews or, with `ttlMs: 0`, ends a lease. */
   holdLease(params: Params<'holdLease'>, signal?: AbortSignal): Promise<Results['holdLease']>;
   health(): Promise<Results['health']>;

@@ -5,6 +5,12 @@ import { cutEnd } from '../base/bytes/utf8.ts';
 import { listAll } from '../protocol/list-all.ts';
 import { abortedError } from '../protocol/cancellation.ts';
 import { HoldfastError } from '../protocol/errors.ts';
+import type { Need } from '../protocol/dashboard/attention.ts';
+import {
+  searchAll,
+  type SearchAllLine,
+  type SearchAllParams,
+} from '../protocol/dashboard/search-all.ts';
 import type { Completion } from '../protocol/host-api.ts';
 import type { Params, StartSpec } from '../protocol/operations.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
@@ -52,6 +58,7 @@ export interface RunResult extends ExitResult {
 /** The answer to a start waits this long, so that a short command needs no second request. */
 const SHORT_RUN_MS = 1000;
 const RUN_OUTPUT_BYTES = 10 * 1024 * 1024;
+const NOTHING_PRINTED = { stdout: '', stderr: '', truncated: false, output: { text: '' } };
 
 /** A connection to a host: on this machine, on another, or in this process. */
 export class Holdfast {
@@ -90,6 +97,9 @@ export class Holdfast {
     const result = process.outcome
       ? resultOf(process)
       : await handle.waitForExit({ ...(signal && { signal }) });
+    const { state, bytes } = result.process;
+    // Nothing to ask for.
+    if (state === 'closed' && bytes.total === 0) return { ...result, ...NOTHING_PRINTED, handle };
     const [output, printed] = await Promise.all([handle.output(), readOutput(handle, maxBytes)]);
     return { ...result, ...printed, output, handle };
   }
@@ -194,6 +204,18 @@ export class Holdfast {
       }
       if (signal?.aborted) throw abortedError();
     }
+  }
+
+  /** Searches the output of all processes, the newest first; hits come as they are found. */
+  searchAll(params: SearchAllParams, signal?: AbortSignal): AsyncGenerator<SearchAllLine> {
+    const { api } = this;
+    const search = (_owner: string, wanted: Params<'search'>) => api.search(wanted, signal);
+    return searchAll({ list: (filter) => api.list(filter), search }, params, signal);
+  }
+
+  /** Running processes that need a person: they asked, wait for input, or are silent for `quietMs`. The oldest first. */
+  async attention(options: Params<'attention'> = {}): Promise<readonly Need[]> {
+    return (await this.api.attention(options)).needs;
   }
 
   health(): ReturnType<Api['health']> {

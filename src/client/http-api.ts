@@ -50,6 +50,8 @@ export function httpApi(target: HttpTarget): Api {
     completions: (query, signal) =>
       wire.ask({ method: 'GET', path: '/v1/completions', query, signal }),
     acknowledge: (body) => wire.ask({ method: 'POST', path: '/v1/completions/acknowledge', body }),
+    attention: (query, signal) => wire.ask({ method: 'GET', path: '/v1/attention', query, signal }),
+    dismiss: (id) => wire.ask({ method: 'POST', path: at(id, '/dismiss'), body: {} }),
     holdLease: ({ name, ttlMs }, signal) => {
       const path = `/v1/leases/${encodeURIComponent(name)}`;
       if (ttlMs === 0) return wire.ask({ method: 'DELETE', path, signal });

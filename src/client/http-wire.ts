@@ -19,6 +19,7 @@ import { abortedError, realSignal } from '../protocol/cancellation.ts';
 import { fromErrorShape, HoldfastError, type ErrorShape } from '../protocol/errors.ts';
 import type { Results } from '../protocol/host-api.ts';
 import type { Api } from './api.ts';
+import { traceHeaders } from './trace-headers.ts';
 
 export interface HttpTarget {
   /** http(s)://host:port */
@@ -192,10 +193,12 @@ export class HttpWire {
     throw fromErrorShape((parse(bytes, status) as { error: ErrorShape }).error);
   }
 
-  private send(ask: HttpRequest): Promise<IncomingMessage> {
+  private async send(ask: HttpRequest): Promise<IncomingMessage> {
     const body = ask.body === undefined ? undefined : Buffer.from(JSON.stringify(ask.body));
+    const tracing = traceHeaders();
+    const trace = tracing && (await tracing);
     return new Promise((resolve, reject) => {
-      const request = this.request(ask, resolve, body);
+      const request = this.request(ask, resolve, body, trace);
       const entry = { request, handedOver: ask.path === '/v1/wait', answeredPing: false };
       this.unanswered.add(entry);
       this.watch.expect();
@@ -210,6 +213,7 @@ export class HttpWire {
     ask: HttpRequest,
     answered: (response: IncomingMessage) => void,
     body?: Buffer,
+    trace?: Readonly<Record<string, string>>,
   ): ClientRequest {
     const { url, socketPath, token, owner } = this.target;
     const base = new URL(url ?? 'http://localhost');
@@ -217,6 +221,7 @@ export class HttpWire {
       method: ask.method,
       path: base.pathname.replace(/\/$/, '') + ask.path + queryText(ask.query),
       headers: {
+        ...trace,
         ...(token !== undefined && { Authorization: `Bearer ${token}` }),
         ...(owner !== undefined && { 'Holdfast-Owner': owner }),
         ...(body && { 'Content-Type': 'application/json', 'Content-Length': body.length }),

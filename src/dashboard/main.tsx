@@ -7,6 +7,8 @@ import './style/list.css';
 import './style/process.css';
 import './style/terminal.css';
 import './style/inbox.css';
+import './style/wall.css';
+import './style/search.css';
 import { App } from './app.tsx';
 import { beginSession } from './core/sign-in.ts';
 

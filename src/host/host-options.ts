@@ -21,4 +21,12 @@ export interface HostOptions {
   /** Become the subreaper of every descendant. Only in a program of its own: it would reap other children too. */
   readonly adopts?: boolean;
   readonly children?: 'posix' | 'node';
+  /** The keeper that had the folder before, for the outcome of processes that it lost. */
+  readonly earlierPid?: number | undefined;
+  /** Folders with sockets and secrets that a sandbox never shows; by default `folder`. */
+  readonly hidden?: readonly string[];
+  /** Give each process a cgroup of its own where that is possible (default: as `adopts`). */
+  readonly groups?: boolean;
+  /** A bubblewrap in another place than the usual ones. */
+  readonly bubblewrap?: string | undefined;
 }

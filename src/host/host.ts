@@ -3,21 +3,22 @@
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { CloseReport, HostApi, Owner, Results } from '../protocol/host-api.ts';
-import { DEFAULT_PAGE_BYTES } from '../protocol/limits.ts';
 import { parseParams, type OperationName, type Params } from '../protocol/operations.ts';
 import { Matcher } from '../journal/search/matcher.ts';
 import { extentPage } from '../journal/read/extent.ts';
-import { readPage, readRange } from '../journal/read/reader.ts';
+import { readPage } from '../journal/read/reader.ts';
+import { Needs } from './attention/needs.ts';
 import { waitUntil } from './wait/wait-until.ts';
 import { conditionTools, type ConditionTools } from './wait/conditions.ts';
 import type { HeldProcess } from './process/held-process.ts';
-import { healthOf } from './health.ts';
+import { healthOf } from './observe/health.ts';
 import type { HostOptions } from './host-options.ts';
 import type { RunResult } from '../protocol/run.ts';
 import type { Terminal } from './terminal/terminal.ts';
 import { ProcessLifecycle } from './lifecycle.ts';
 import { LocalPrograms } from './local-programs.ts';
 import {
+  readBytes,
   readEvents,
   stillKnown,
   whileKnown,
@@ -25,6 +26,7 @@ import {
   type MakeLarge,
   type ReadDeps,
 } from './process/read-events.ts';
+import { waitForCompletions } from './completions/completions-operation.ts';
 import { waitForChanges } from './changes-operation.ts';
 import { listRows } from './list-rows.ts';
 import { ParkedWaits } from './wait/parked-waits.ts';
@@ -44,6 +46,7 @@ export class Host implements HostApi {
   private readonly matcher: Matcher;
   private readonly conditionTools: ConditionTools;
   private readonly texts = new SharedTexts();
+  private readonly needs = new Needs();
   private readonly parked: ParkedWaits;
   private readonly reading: ReadDeps;
   private closing: Promise<CloseReport> | undefined;
@@ -54,6 +57,7 @@ export class Host implements HostApi {
   static async open(options: HostOptions): Promise<Host> {
     const host = new Host(options);
     const poll = await host.lifecycle.children.checkPoll();
+    await host.lifecycle.control.check();
     host.fastPaths = [...useFastLibraries(), `output by ${poll}`];
     await host.lifecycle.recover();
     return host;
@@ -77,9 +81,11 @@ export class Host implements HostApi {
     signal?: CancelSignal,
   ): Promise<Results['start']> {
     const spec = this.params('start', input);
+    const begunUs = this.lifecycle.clock.nowUs();
     const { process, attached } = await this.lifecycle.start(owner, spec);
     // From here on the next keeper would find it too.
     await recorded(process, 1);
+    if (!attached) this.lifecycle.measures.started(begunUs);
     const { waitMs = 0, settleMs = 0 } = spec;
     // A repeated start, for example after a lost connection, has no more time than the first one.
     const timeoutMs = Math.ceil(attached ? waitMs - process.info().durationMs : waitMs);
@@ -136,13 +142,7 @@ export class Host implements HostApi {
 
   async range(owner: Owner, input: Params<'range'>): Promise<Results['range']> {
     const params = this.params('range', input);
-    const process = this.find(owner, params);
-    const { live } = process;
-    const totalBytes = process.journal.visibleOffset;
-    const maxBytes = params.maxBytes ?? DEFAULT_PAGE_BYTES;
-    const found = await whileKnown(process, readRange(process.journal, params.offset, maxBytes));
-    const part = found ?? { offset: params.offset, bytes: Buffer.alloc(0), missedBytes: 0 };
-    return { ...part, totalBytes, end: !live && part.offset + part.bytes.length >= totalBytes };
+    return readBytes(this.find(owner, params), params);
   }
 
   async text(
@@ -237,6 +237,16 @@ export class Host implements HostApi {
     return { ports: this.lifecycle.tracker.ports(this.find(owner, this.params('ports', input))) };
   }
 
+  async attention(owner: Owner, input: Params<'attention'>): Promise<Results['attention']> {
+    const { found } = this.lifecycle.registry.list(owner, { state: 'running' });
+    return { needs: await this.needs.find(found, this.params('attention', input)) };
+  }
+
+  async dismiss(owner: Owner, input: Params<'dismiss'>): Promise<Results['dismiss']> {
+    this.needs.dismiss(this.find(owner, this.params('dismiss', input)));
+    return {};
+  }
+
   async remove(owner: Owner, input: Params<'remove'>): Promise<Results['remove']> {
     const { force = false, ...target } = this.params('remove', input);
     const process = this.find(owner, target);
@@ -252,19 +262,8 @@ export class Host implements HostApi {
     input: Params<'completions'>,
     signal?: CancelSignal,
   ): Promise<Results['completions']> {
-    const wanted = this.params('completions', input);
-    const { subscriber = 'default', after = 0, limit = 100, waitMs = 0 } = wanted;
-    const { completions, clock } = this.lifecycle;
-    const check = (): Results['completions']['completions'] | undefined => {
-      const pending = completions.pending({ owner, subscriber, after, limit });
-      return pending.length > 0 ? pending : undefined;
-    };
-    const subscribe = (wake: () => void): (() => void) => completions.onNew(wake);
-    const found = await this.parked.park(owner, () =>
-      waitUntil(check, { clock, timeoutMs: waitMs, signal, subscribe }),
-    );
-    await completions.stored();
-    return { completions: found ?? [] };
+    const query = { owner, params: this.params('completions', input), signal };
+    return this.parked.park(owner, () => waitForCompletions(this.lifecycle, query));
   }
 
   async acknowledge(owner: Owner, input: Params<'acknowledge'>): Promise<Results['acknowledge']> {
@@ -289,6 +288,10 @@ export class Host implements HostApi {
 
   async limits(): Promise<Results['limits']> {
     return this.lifecycle.limits;
+  }
+
+  async enforcement(owner: Owner, input: Params<'enforcement'>): Promise<Results['enforcement']> {
+    return this.lifecycle.control.means(owner, this.params('enforcement', input).total);
   }
 
   async health(): Promise<Results['health']> {

@@ -9,7 +9,7 @@ import { DeferredBatch } from '../base/deferred-batch.ts';
 import { Turns } from '../base/turns.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { CloseReport, Owner, SignalResult } from '../protocol/host-api.ts';
-import { defaultLimits, type Limits } from '../protocol/limits.ts';
+import { completeLimits, type Limits } from '../protocol/limits.ts';
 import type { StartSpec } from '../protocol/operations.ts';
 import { EndedJournal } from '../journal/read/ended-journal.ts';
 import { Journal } from '../journal/write/journal.ts';
@@ -17,18 +17,21 @@ import { DiskUsage } from '../journal/write/disk-usage.ts';
 import type { Matcher } from '../journal/search/matcher.ts';
 import { Reserve } from '../journal/write/disk-reserve.ts';
 import { Syncer } from '../journal/write/syncer.ts';
-import { Children } from './child/children.ts';
+import type { Children } from './child/children.ts';
 import { Closing } from './closing.ts';
 import type { Completions } from './completions/completions.ts';
 import type { ProcessFacts } from './process/facts.ts';
 import { endingNotice } from './completions/ending-notice.ts';
 import { FeedFile } from './completions/feed-file.ts';
-import type { HeldProcess, ProcessWatcher } from './process/held-process.ts';
+import type { HeldProcess } from './process/held-process.ts';
+import type { ProcessWatcher } from './process/process-deps.ts';
 import { folderKey } from './folder-key.ts';
-import { endWhenIdle, onceExited } from './process/idle.ts';
+import { endInTime } from './process/idle.ts';
+import { recount } from './process/outcome.ts';
 import { DescendantTracker } from './descendants/descendant-tracker.ts';
 import { ListChanges } from './list-changes.ts';
-import { orphanAccount } from './descendants/orphan-use.ts';
+import { Measures } from './observe/measures.ts';
+import { openChildren } from './descendants/orphan-use.ts';
 import { LeaseFile } from './leases/lease-file.ts';
 import { LEASE_ENDED, Leases } from './leases/leases.ts';
 import { isShortage } from '../system/proc-table.ts';
@@ -41,6 +44,8 @@ import { ShellMarks } from './terminal/shell-marks.ts';
 import { removeTerminalFolder } from '../journal/terminal-folder.ts';
 import { sendSignal, type SignalRequest } from './descendants/termination.ts';
 import { outcomeReason, type Transition } from './transitions.ts';
+import { openControl, type ResourceControl } from './limits/resource-control.ts';
+import { watchProcess } from './limits/watch-process.ts';
 import { killUnrecordedStarts } from './descendants/unrecorded-starts.ts';
 
 /** Events are written in pieces of this size at most; a few are kept for reuse. */
@@ -59,7 +64,9 @@ export class ProcessLifecycle {
   readonly registry: Registry;
   readonly tracker: DescendantTracker<HeldProcess>;
   readonly leases: Leases;
+  readonly control: ResourceControl;
   readonly changes = new ListChanges();
+  readonly measures: Measures;
   private readonly report: (message: string) => void;
   private readonly tell: (transition: Transition) => void;
   readonly starter: Starter;
@@ -75,7 +82,8 @@ export class ProcessLifecycle {
 
   constructor(options: HostOptions) {
     const clock = (this.clock = options.clock ?? systemClock);
-    const limits = (this.limits = { ...defaultLimits, ...options.limits });
+    this.measures = new Measures(clock);
+    const limits = (this.limits = completeLimits(options.limits));
     const disk = options.disk ?? hostDisk();
     const pool = new BufferPool(BATCH_BYTES, 64);
     const folder = join(options.folder, 'journals');
@@ -83,12 +91,8 @@ export class ProcessLifecycle {
     this.report = options.report ?? (() => undefined);
     this.tell = options.transition ?? (() => undefined);
     const usage = (this.usage = new DiskUsage(limits.totalBytes, () => this.keepBoundsSoon()));
-    this.children = new Children({
-      adopts: options.adopts ?? false,
-      kind: options.children,
-      reaped: (pid) => this.tracker.reaped(pid),
-      accountFor: (pid) => orphanAccount(pid, this.tracker),
-    });
+    this.children = openChildren(options, () => this.tracker);
+    this.control = openControl(options, clock, this.children);
     this.tracker = new DescendantTracker({
       clock,
       isSubreaper: this.children.adopts,
@@ -122,6 +126,8 @@ export class ProcessLifecycle {
       leases: this.leases,
       children: this.children,
       surroundings: { ...options.surroundings, shells },
+      control: this.control,
+      watchLimits: (process, limits) => watchProcess(process, limits, this),
       watcher: this.watcher(),
       usage,
       folder,
@@ -129,6 +135,7 @@ export class ProcessLifecycle {
       clock,
       pool,
       limits,
+      earlierPid: options.earlierPid,
     };
     this.starter = new Starter(this.starterOptions);
   }
@@ -147,6 +154,7 @@ export class ProcessLifecycle {
     return {
       exited: (process) => {
         this.note('exit', process, outcomeReason(process.outcome));
+        this.measures.exited(process.outcome, process.sinceExitMs() * 1000);
         this.exited.add(process);
       },
       closed: (process) => this.closed(process),
@@ -171,6 +179,7 @@ export class ProcessLifecycle {
       clock: this.clock,
       tracker: this.tracker,
       graceMs: this.limits.graceMs,
+      killGroup: ({ facts }) => this.control.kill(facts.serial),
     });
   }
 
@@ -191,11 +200,8 @@ export class ProcessLifecycle {
     // Apply the limits only when all processes are known, so that the first ones do not pay for all.
     this.keepingBounds = true;
     const turns = new Turns();
-    const { recovered, unrecorded } = await recoverProcesses(
-      this.starterOptions,
-      this.report,
-      turns,
-    );
+    const { starterOptions, report } = this;
+    const { recovered, unrecorded } = await recoverProcesses(starterOptions, report, turns);
     await killUnrecordedStarts(unrecorded).catch((error: unknown) => {
       if (!isShortage(error)) throw error;
       this.report('programs whose start was never recorded cannot be looked for: too many files');
@@ -234,6 +240,7 @@ export class ProcessLifecycle {
     await closing.step('retention', () => this.registry.close());
     await closing.step('completions', () => this.feed.close());
     await closing.step('files', () => this.usage.unwantedCreated());
+    await closing.step('cgroups', () => this.control.close());
     await closing.step('children', () => this.children.close());
     await closing.step('searches', () => matcher.close());
     return closing.report;
@@ -249,19 +256,11 @@ export class ProcessLifecycle {
       journal.onGrowth(() => this.syncer.markDirty(journal));
       journal.onStorage((problem) => this.storageChanged(process, problem));
     }
-    const { hardTimeoutMs, terminal } = facts;
     // The lease was open when the start was admitted, but may have ended since.
     if (!this.leases.covers(facts)) void this.end(process, LEASE_ENDED);
-    if (terminal?.idleTimeoutMs !== undefined)
-      endWhenIdle(process, terminal.idleTimeoutMs, this.clock, async () => {
-        await this.end(process, 'idle timeout');
-      });
-    if (hardTimeoutMs === undefined) return;
-    const cancel = this.clock.after(hardTimeoutMs, () => {
-      process.noteTimeout(hardTimeoutMs);
-      void this.end(process, 'hard timeout');
+    endInTime(process, this.clock, async (by) => {
+      await this.end(process, by);
     });
-    onceExited(process, cancel);
   }
 
   private storageChanged(process: HeldProcess, problem: string | undefined): void {
@@ -289,6 +288,9 @@ export class ProcessLifecycle {
   }
 
   private settled(process: HeldProcess): void {
+    recount(process);
+    this.measures.settled(process.use.usage(true), process.causes);
+    this.control.removeGroup(process.facts.serial);
     this.note('settle', process, 'no descendant is alive');
     this.registry.noteSettled(process);
   }
@@ -319,6 +321,7 @@ export class ProcessLifecycle {
     this.note('forget', process, reason);
     this.unwritten.delete(process);
     this.tracker.forget(process);
+    this.control.removeGroup(process.facts.serial);
     this.feed.completions.processForgotten(process.facts.serial);
     if (process.facts.streams !== 'pty') return;
     removeTerminalFolder(home, process.info()).catch((error: unknown) => {
@@ -327,9 +330,8 @@ export class ProcessLifecycle {
   }
 
   private async complete(process: HeldProcess): Promise<void> {
-    const { facts, outcome } = process;
-    if (outcome === undefined || this.feed.completions.has(facts.serial)) return;
-    const { completions } = this.feed;
+    const [{ facts, outcome }, { completions }] = [process, this];
+    if (outcome === undefined || completions.has(facts.serial)) return;
     const ending = await endingNotice(process, this.clock);
     completions.add(facts.serial, { number: completions.next, ...ending, outcome });
   }

@@ -151,7 +151,7 @@ export class Registry {
    * starting alone, which does not change between two pages.
    */
   list(owner: Owner, filter: Params<'list'>): { found: HeldProcess[]; total: number } {
-    const { before, skip = 0, limit = DEFAULT_LIST_ROWS } = filter;
+    const { before, skip = 0, limit = DEFAULT_LIST_ROWS, startedBefore = Infinity } = filter;
     const found = Array.from(this.processes.values())
       .toReversed()
       .filter((process) => owner === EVERYONE || process.facts.owner === owner)
@@ -159,6 +159,7 @@ export class Registry {
       .filter((process) => filter.name === undefined || process.facts.name === filter.name)
       .filter((process) => filter.key === undefined || process.facts.key === filter.key)
       .filter(({ facts }) => filter.label === undefined || hasLabel(facts.labels, filter.label))
+      .filter(({ facts }) => facts.startedAtMs < startedBefore)
       .filter((process) => before === undefined || process.number < before);
     if (before === undefined) found.sort(inOrderOfLists);
     return { found: found.slice(skip, skip + limit), total: found.length };

@@ -12,7 +12,8 @@ import { EndedJournal } from '../journal/read/ended-journal.ts';
 import { Journal } from '../journal/write/journal.ts';
 import type { Outcome } from '../protocol/process.ts';
 import { factsOf, type Ending, type ProcessFacts } from './process/facts.ts';
-import { HeldProcess, type ProcessDeps } from './process/held-process.ts';
+import { HeldProcess } from './process/held-process.ts';
+import type { ProcessDeps } from './process/process-deps.ts';
 import type { StarterOptions } from './start/starter.ts';
 
 export interface Recovery {
@@ -68,7 +69,8 @@ function lost(
   options: StarterOptions,
   report: (message: string) => void,
 ): HeldProcess {
-  const { disk, folder, usage, limits, clock, pool } = options;
+  const { disk, folder, usage, limits, clock, pool, earlierPid } = options;
+  const keeper = earlierPid === undefined ? '' : ` (pid ${earlierPid})`;
   const facts = factsOf(found.started);
   if (found.tornBytes > 0)
     report(`journal ${found.id}: cut ${found.tornBytes} bytes of an unfinished write`);
@@ -82,7 +84,7 @@ function lost(
   });
   const outcome: Outcome = found.exited?.outcome ?? {
     kind: 'lost',
-    reason: 'its keeper died while it was running',
+    reason: `its keeper${keeper} died while it was running`,
   };
   if (!found.exited) journal.append({ kind: 'exited', body: { outcome } });
   const endMs = found.exitedWallMs ?? found.lastWallMs;

@@ -1,20 +1,37 @@
 // The keeper answers a client of the server on the client's own connection: it duplicates the descriptor of that connection
-// and writes one answer to it. So the client is answered without waking the server, and even after the server has died.
+// and writes one answer to it, or a stream. So the client is answered without waking the server, and even after the server
+// has died.
 
 import { closeSync, fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { Params } from '../protocol/operations.ts';
-import { rendererNamed, type RendererName } from '../protocol/rendering/renderers.ts';
+import {
+  rendererNamed,
+  streamNamed,
+  type RendererName,
+  type StreamName,
+  type StreamParams,
+} from '../protocol/rendering/renderers.ts';
 import { loadPosix, type Posix } from '../system/posix.ts';
 import { isReserved } from '../system/descriptor-reserve.ts';
 import { PosixError } from '../system/posix-library.ts';
 
 /** The operation to wait for, and the renderer of its answer. */
-export type WaitedFor = { readonly render: RendererName } & (
-  | { readonly op: 'text'; readonly params: Params<'text'> }
-  | { readonly op: 'wait'; readonly params: Params<'wait'> }
-);
+export type WaitedFor =
+  | ({ readonly render: RendererName } & (
+      | { readonly op: 'text'; readonly params: Params<'text'> }
+      | { readonly op: 'wait'; readonly params: Params<'wait'> }
+      | { readonly op: 'start'; readonly params: Params<'start'> }
+    ))
+  | FollowedProcess;
+
+/** The events of a process, as a chunked body, until the stream says that it is complete. */
+export interface FollowedProcess {
+  readonly op: 'follow';
+  readonly render: StreamName;
+  readonly params: { readonly id: string } & StreamParams;
+}
 
 export type Delivery = WaitedFor & {
   readonly to: RemoteDescriptor;
@@ -34,8 +51,8 @@ export interface RemoteDescriptor {
 /** Throws `unsupported` if the descriptor cannot be taken (not permitted, another pid namespace, closed) or rendered. */
 export function takeConnection({ to, render }: Delivery): BorrowedSocket {
   const { pid, fd, inode } = to;
-  const renderer = rendererNamed(render);
-  if (!renderer) throw unsupported(`there is no renderer "${render}"`);
+  if (!rendererNamed(render) && !streamNamed(render))
+    throw unsupported(`there is no renderer "${render}"`);
   const posix = loadPosix();
   if (!posix) throw unsupported('there are no system calls');
   let taken: number;
@@ -47,7 +64,7 @@ export function takeConnection({ to, render }: Delivery): BorrowedSocket {
   const isSame = fstatSync(taken).ino === inode;
   // Otherwise the server answers itself.
   const mayKeep = !isReserved(posix, taken);
-  if (isSame && mayKeep) return new BorrowedSocket(taken, posix, renderer);
+  if (isSame && mayKeep) return new BorrowedSocket(taken, posix);
   closeSync(taken);
   throw unsupported(mayKeep ? 'its descriptor was reused' : 'too many files are open');
 }
@@ -59,14 +76,12 @@ function unsupported(reason: string): HoldfastError {
 export class BorrowedSocket {
   private readonly fd: number;
   private readonly posix: Posix;
-  private readonly renderer: (result: unknown) => string;
   /** Owns the descriptor once it exists. */
   private socket: Socket | undefined;
 
-  constructor(fd: number, posix: Posix, renderer: (result: unknown) => string) {
+  constructor(fd: number, posix: Posix) {
     this.fd = fd;
     this.posix = posix;
-    this.renderer = renderer;
   }
 
   /** The server has died: from now on we detect that the client disconnects. Its input is discarded. */
@@ -75,11 +90,19 @@ export class BorrowedSocket {
   }
 
   /** Resolves when the kernel has all of the answer, or the client has disconnected. */
-  async answer(result: unknown, { head, kept }: Delivery): Promise<void> {
-    const body = this.renderer(result);
-    const last = `Date: ${new Date().toUTCString()}\r\n${this.socket ? 'Connection: close\r\n' : kept}`;
+  async answer(result: unknown, delivery: Delivery): Promise<void> {
+    const body = rendererNamed(delivery.render)?.(result) ?? '';
     const length = `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
-    const bytes = Buffer.from(head + last + length + body);
+    await this.send(Buffer.from(this.headOf(delivery) + length + body));
+  }
+
+  /** The head of an answer, without the line that tells its length. */
+  headOf({ head, kept }: Pick<Delivery, 'head' | 'kept'>): string {
+    return `${head}Date: ${new Date().toUTCString()}\r\n${this.socket ? 'Connection: close\r\n' : kept}`;
+  }
+
+  /** Resolves when the kernel has all of it, or the client has disconnected. */
+  async send(bytes: Buffer): Promise<void> {
     const taken = this.socket ? 0 : this.sendNow(bytes);
     if (taken < bytes.length) await this.sendRest(bytes.subarray(taken));
   }
@@ -110,8 +133,13 @@ export class BorrowedSocket {
   private sendRest(bytes: Buffer): Promise<void> {
     const socket = this.asSocket();
     return new Promise((resolve) => {
-      socket.once('close', () => resolve());
-      socket.write(bytes, () => resolve());
+      const done = (): void => {
+        socket.off('close', done);
+        resolve();
+      };
+      socket.once('close', done);
+      if (socket.destroyed) done();
+      else socket.write(bytes, done);
     });
   }
 }

@@ -1,8 +1,7 @@
 // Connects to the keeper of a home, or starts it. Concurrent callers start only one keeper.
 
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, ftruncateSync, fstatSync, watch } from 'node:fs';
+import { closeSync, constants, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { CancelSignal } from '../base/cancel-signal.ts';
@@ -17,27 +16,30 @@ import { lockHolder, readNote, TAKEN, type KeeperNote } from './home-lock.ts';
 import { openLink, type KeeperLink } from './link.ts';
 import { tryStartLock } from './start-lock.ts';
 
+/** Arguments for a keeper that must be started, or where to ask for them then. */
+export type KeeperArguments = readonly string[] | (() => Promise<readonly string[]>);
+
 export interface ConnectOptions {
   readonly home: string;
   /** The environment of a keeper that must be started, and so of every process. */
   readonly env: NodeJS.ProcessEnv;
   /** False: throw `keeper_unreachable` instead of starting a keeper. */
   readonly startIfMissing?: boolean;
-  /** Arguments for a keeper that must be started. */
-  readonly keeperArgs?: readonly string[];
+  readonly keeperArgs?: KeeperArguments;
   /** After an abort no keeper is started; a start in progress is finished. */
   readonly signal?: CancelSignal | undefined;
 }
 
-const MAX_LOG_BYTES = 1024 * 1024;
 /** How long to wait for another program that starts the keeper before trying again: it may have died. */
 const STARTER_MAY_DIE_MS = 200;
+/** By then a keeper that holds its lock listens, even on a busy machine. */
+const STARTING_MS = 2500;
 
 export async function connectKeeper(options: ConnectOptions): Promise<KeeperLink> {
   const home = openHome(options.home);
   const there = await tryLink(home);
   if (there) return there;
-  if (options.startIfMissing === false) throw unreachable(home);
+  if (options.startIfMissing === false) return linkWithHolder(home);
   if (!loadPosix()) {
     const problem = posixProblem() ?? 'unknown';
     throw new HoldfastError(
@@ -59,6 +61,17 @@ export async function connectKeeper(options: ConnectOptions): Promise<KeeperLink
     const started = await tryLink(home);
     if (started) return started;
   }
+}
+
+/** A keeper that holds the lock and has no socket yet is starting, or is about to release the lock: waits for either. */
+async function linkWithHolder(home: Home): Promise<KeeperLink> {
+  const until = performance.now() + STARTING_MS;
+  while (lockHolder(home.lock) !== undefined && performance.now() < until) {
+    await waitForSocket(home);
+    const started = await tryLink(home);
+    if (started) return started;
+  }
+  throw unreachable(home);
 }
 
 /** Another program is starting the keeper: waits for a change of the folder, or until that program may have died. */
@@ -120,21 +133,20 @@ async function startAndLink(home: Home, options: ConnectOptions): Promise<Keeper
 }
 
 /** Starts the keeper in its own session and waits until it listens or reports a problem. */
-function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
+async function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
+  // Most callers find a running keeper.
+  const { spawn } = await import('node:child_process');
+  const { keeperArgs = [] } = options;
+  const args = typeof keeperArgs === 'function' ? await keeperArgs() : keeperArgs;
   const log = openPrivate(home.log, constants.O_RDWR | constants.O_APPEND);
-  if (fstatSync(log).size > MAX_LOG_BYTES) ftruncateSync(log, 0);
   const main = fileURLToPath(builtFile(import.meta.url, './main.js'));
-  const child = spawn(
-    process.execPath,
-    [...ENGINE_FLAGS, main, '--home', home.folder, ...(options.keeperArgs ?? [])],
-    {
-      detached: true,
-      cwd: '/',
-      // Without the marker: a keeper started by one of our processes must not be taken for its descendant.
-      env: { ...options.env, [MARKER_NAME]: undefined },
-      stdio: ['ignore', log, log, 'pipe'],
-    },
-  );
+  const child = spawn(process.execPath, [...ENGINE_FLAGS, main, '--home', home.folder, ...args], {
+    detached: true,
+    cwd: '/',
+    // Without the marker: a keeper started by one of our processes must not be taken for its descendant.
+    env: { ...options.env, [MARKER_NAME]: undefined },
+    stdio: ['ignore', log, log, 'pipe'],
+  });
   closeSync(log);
   return new Promise((resolve, reject) => {
     const failed = (reason: string): void => {

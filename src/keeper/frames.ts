@@ -8,7 +8,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 
 const PREFIX_BYTES = 8;
 /** Above the largest input (16 MiB) and the largest page with its JSON. Sender and receiver refuse more. */
-const MAX_FRAME_BYTES = 32 * 1024 * 1024;
+export const MAX_FRAME_BYTES = 32 * 1024 * 1024;
 
 /** Stands in the JSON for attached bytes: their position and length. */
 interface BytesReference {
@@ -125,7 +125,8 @@ export class FrameReader {
   }
 }
 
-function decodeFrame(frame: Buffer): unknown {
+/** Of one whole frame. */
+export function decodeFrame(frame: Buffer): unknown {
   const jsonBytes = frame.readUInt32LE(4);
   const attachments = frame.subarray(PREFIX_BYTES + jsonBytes);
   const text = frame.toString('utf8', PREFIX_BYTES, PREFIX_BYTES + jsonBytes);

@@ -4,16 +4,14 @@ import { openSync, constants } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ensurePrivate, SERVER_SOCKET, socketIn } from '../system/private-folder.ts';
 
-export const STATE_LOG = 'state.log';
-
 export interface Home {
   readonly folder: string;
   readonly socket: string;
   /** The default socket of the server. Access to its folder replaces a token. */
   readonly serverSocket: string;
+  /** Of the keeper; a rotated file has ".1" appended. */
   readonly log: string;
-  /** State transitions; the rotated file has ".1" appended. */
-  readonly stateLog: string;
+  readonly serverLog: string;
   /** Held by the keeper as long as it lives. */
   readonly lock: string;
   /** Held by a program that starts a keeper, so that concurrent programs start only one. */
@@ -28,7 +26,7 @@ export function openHome(path: string): Home {
     socket: socketIn(folder, 'keeper.sock'),
     serverSocket: socketIn(folder, SERVER_SOCKET),
     log: join(folder, 'keeper.log'),
-    stateLog: join(folder, STATE_LOG),
+    serverLog: join(folder, 'server.log'),
     lock: join(folder, 'keeper.lock'),
     startLock: join(folder, 'keeper.start.lock'),
   };

@@ -13,11 +13,12 @@ import { isReserved } from '../system/descriptor-reserve.ts';
 import { descriptorOf } from '../system/socket-descriptor.ts';
 import { PosixError } from '../system/posix-library.ts';
 import { isShortage } from '../system/proc-table.ts';
-import type { CallerOrigin, CloseReport } from '../protocol/host-api.ts';
+import type { CallerOrigin, CloseReport, Page } from '../protocol/host-api.ts';
 import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
 import { UnsentAnswers } from './unsent-answers.ts';
 import { takeConnection, type Delivery, type BorrowedSocket } from './borrowed-socket.ts';
+import { writeStream } from './borrowed-stream.ts';
 import { FrameReader } from './frames.ts';
 import {
   PROTOCOL_VERSION,
@@ -28,14 +29,15 @@ import {
   type StopParams,
   type Welcome,
 } from './messages.ts';
+import type { OwnServer } from './own-server.ts';
 import { onlyFromOutside, ownerWithin, scopeOf, type Scope } from './scope.ts';
 
 export interface KeeperOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly version: string;
-  /** Starts a server for a client that cannot have one of its own, and knows it again. */
-  readonly server: { start(): Promise<unknown>; is(pid: number): boolean };
+  /** The server that the keeper itself starts. */
+  readonly server: Pick<OwnServer, 'start' | 'is' | 'isSupervised' | 'end'>;
   /** Exits after this long without a connection, a live process, or a living descendant. */
   readonly idleMs: number;
   /** Called with the reason when it begins to stop. */
@@ -92,7 +94,10 @@ export class Keeper {
     // Neither the timers of a host nor the closed server keep the event loop alive.
     const alive = setInterval(() => undefined, ALIVE_MS);
     this.server.close();
-    const report = await this.options.host.shutDown(graceMs);
+    // One that is not supervised outlives its keeper, as every server does.
+    const { host, server } = this.options;
+    if (server.isSupervised) await server.end();
+    const report = await host.shutDown(graceMs);
     this.options.released(report);
     // After the answer to the client that asked for the stop.
     setImmediate(() => void this.leave().then(() => clearInterval(alive)));
@@ -134,7 +139,7 @@ export class Keeper {
         server.is(pid) ? { inside: false } : host.programs.originOf(pid),
       );
       if (scope === undefined) socket.destroy();
-      else connection.welcome(version, scope);
+      else connection.welcome({ version, supervises: server.isSupervised }, scope);
     } catch (error) {
       // No descriptor is free to look.
       if (!isShortage(error) && !(error instanceof PosixError)) throw error;
@@ -199,11 +204,15 @@ class Connection {
   }
 
   /** From now on requests are read. */
-  welcome(version: string, scope: Scope): void {
+  welcome(
+    { version, supervises }: { readonly version: string; readonly supervises: boolean },
+    scope: Scope,
+  ): void {
     this.scope = scope;
     const names = [...Object.keys(operations), 'deliver', 'origin', 'ping', 'serve', 'stop'];
     const about = { protocol: PROTOCOL_VERSION, version, pid: process.pid, operations: names };
-    const welcome: Welcome = { welcome: { ...about, ...(scope !== 'all' && { scope }) } };
+    const more = { ...(scope !== 'all' && { scope }), ...(supervises && { supervises }) };
+    const welcome: Welcome = { welcome: { ...about, ...more } };
     this.answers.send(welcome);
     this.socket.on('data', (chunk: Buffer) => this.received(chunk));
     this.socket.resume();
@@ -301,10 +310,16 @@ class Connection {
     // It takes a descriptor of whichever program is named.
     onlyFromOutside(this.scope, 'have answers delivered');
     const delivery = request.params as Delivery;
-    const { op, params } = delivery;
     const caller = takeConnection(delivery);
     this.deliveries.set(request.id, caller);
     try {
+      if (delivery.op === 'follow') {
+        const read = (params: Params<'read'>): Promise<Page> =>
+          this.host.read(request.owner, params, signal);
+        await writeStream(caller, delivery, read, signal);
+        return {};
+      }
+      const { op, params } = delivery;
       await caller.answer(await this.perform({ ...request, op, params }, signal), delivery);
     } finally {
       this.deliveries.delete(request.id);

@@ -34,6 +34,8 @@ export type KeeperLink = HostApi & {
   readonly keeper: Welcome['welcome'];
   /** Resolves when the keeper has answered a caller on its own connection; absent if the keeper cannot. */
   readonly deliver?: (owner: Owner, delivery: Delivery, signal: CancelSignal) => Promise<unknown>;
+  /** Has the keeper tell at once which deliveries are done, which it would do within a millisecond. */
+  readonly hurry?: () => void;
   /** Says whether a program, which the caller holds, came from a process of this keeper; absent when it cannot say. */
   readonly origin?: (pid: number) => Promise<CallerOrigin>;
   /** Starts a server that speaks for every owner, and answers with what it says of itself; absent when it cannot. */
@@ -82,6 +84,8 @@ function linkOver(connection: RpcConnection, keeper: Welcome['welcome']): Keeper
       }),
     ...(known.has('deliver') && {
       deliver: (owner, params, signal) => connection.call({ op: 'deliver', owner, params }, signal),
+      // It does so before it handles any request.
+      hurry: () => connection.ping(),
     }),
     ...(known.has('origin') && {
       origin: (pid) =>
@@ -232,7 +236,7 @@ class RpcConnection {
   }
 
   /** An older keeper answers "unsupported", which also shows that it is alive. */
-  private ping(): void {
+  ping(): void {
     this.send({ id: ++this.lastId, op: 'ping', owner: '*', params: {} });
   }
 

@@ -16,6 +16,8 @@ export interface Welcome {
     readonly operations: readonly string[];
     /** This keeper started the client, or what it came from: it speaks for that process's owner, or for nobody. */
     readonly scope?: CallerOrigin;
+    /** This keeper starts its server again when it ends; "serve" answers with the next one. */
+    readonly supervises?: boolean;
   };
 }
 

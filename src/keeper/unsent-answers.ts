@@ -31,6 +31,8 @@ export class UnsentAnswers {
   private readonly turns = new FairTurns({
     ...this.whileDrained,
     atOnce: LARGE_AT_ONCE,
+    // What came in meanwhile is answered between two of them.
+    perLoop: 1,
     byTime: true,
   });
   private readonly searches = new FairTurns({ ...this.whileDrained, perOwner: SEARCHES_AT_ONCE });

@@ -150,6 +150,36 @@ export const errors = {
     9,
     'When its processes have exited, run "holdfast shutdown"; the next call starts a new keeper.',
   ),
+  host_unreachable: later(
+    503,
+    FAILED,
+    9,
+    'Try again when the host is back: its processes continue. "holdfast fleet hosts" shows its state.',
+  ),
+  archive_unavailable: later(
+    503,
+    FAILED,
+    9,
+    'Make the archive of the fleet reachable again: "holdfast gateway --archive" names it.',
+  ),
+  archive_damaged: row(
+    500,
+    FAILED,
+    8,
+    'Restore the named object of the archive from a copy. While its host is there, the process can be read at the host.',
+  ),
+  no_host: later(
+    503,
+    FAILED,
+    9,
+    'Start a host with these labels, or end the draining of one. "holdfast fleet hosts" lists them.',
+  ),
+  fabric_degraded: later(
+    503,
+    FAILED,
+    9,
+    'Start NATS again, or wait until it has a leader. Hosts and their own servers continue meanwhile.',
+  ),
   port_in_use: row(409, REFUSED, 4, 'Choose another port, or stop the program that uses it.'),
   server_running: row(
     409,
@@ -163,6 +193,19 @@ export const errors = {
     9,
     'Make the state directory your own, with mode 0700 and not a symbolic link.',
   ),
+  limit_unenforceable: row(
+    501,
+    REFUSED,
+    10,
+    'Leave the limit out, or start with enforce "best" (--enforce best): the answer then says what holds. "holdfast doctor" lists what this machine can enforce.',
+  ),
+  sandbox_unenforceable: row(
+    501,
+    REFUSED,
+    10,
+    'Ask for another sandbox, or start with enforce "best" (--enforce best): the answer then says what holds. "holdfast doctor" lists what this machine can enforce.',
+  ),
+  above_ceiling: row(403, REFUSED, 12, 'Ask for less, or use a token with a higher ceiling.'),
   unsupported: row(501, FAILED, 10, 'This platform does not support the call.'),
   internal: row(500, FAILED, 1, 'This is a bug in Holdfast; please report it with the message.'),
 } as const satisfies Record<string, ErrorRow>;

@@ -2,6 +2,9 @@
 // suite runs over every implementation.
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
+import type { HistogramFigures } from '../base/observe/histogram.ts';
+import type { Need } from './dashboard/attention.ts';
+import type { AllMeans, Cause, Confinement } from './confinement/confinement.ts';
 import type { Limits } from './limits.ts';
 import type { HeadTailText, SearchResult } from './views.ts';
 import type { OperationName, Params } from './operations.ts';
@@ -146,6 +149,8 @@ export interface Completion {
   readonly outcome: Outcome;
   readonly durationMs: number;
   readonly usage?: Usage;
+  readonly causes?: readonly Cause[];
+  readonly confinement?: Confinement;
   readonly bytes: number;
   readonly lastLines: string;
   readonly atMs: number;
@@ -167,6 +172,35 @@ export interface OwnerUse {
   readonly bytes: number;
 }
 
+/** By processes of which nothing is left. */
+export interface Spent {
+  readonly userMs: number;
+  readonly systemMs: number;
+  readonly readBytes: number;
+  readonly writtenBytes: number;
+  /** How many of them met a limit, by its kind. */
+  readonly limited: Readonly<Partial<Record<Cause['kind'], number>>>;
+}
+
+/** What a host has measured since it started. */
+export interface Measured {
+  /** Absent in earlier keepers. */
+  readonly spent?: Spent;
+  readonly starts: HistogramFigures;
+  readonly exits: HistogramFigures;
+  readonly waits: HistogramFigures;
+  /** How many processes ended how. */
+  readonly outcomes: Readonly<Record<string, number>>;
+  readonly journals: {
+    /** The most that all journals may occupy. */
+    readonly limitBytes: number;
+    /** Journals that are being written. */
+    readonly open: number;
+    /** Journals that the disk refuses now. */
+    readonly refused: number;
+  };
+}
+
 export interface Health {
   readonly version: string;
   readonly pid: number;
@@ -179,6 +213,8 @@ export interface Health {
   /** Processes whose output cannot be stored now. */
   readonly degraded: number;
   readonly children: 'posix' | 'node';
+  /** Absent from earlier keepers and from fleets. */
+  readonly measured?: Measured;
 }
 
 export interface ProcessPage {
@@ -187,6 +223,8 @@ export interface ProcessPage {
   readonly total: number;
   /** For paging with `before`: `before` of the next page; absent on the last one. */
   readonly next?: number;
+  /** In a fleet: hosts that did not answer in time. Their processes are missing here. */
+  readonly incomplete?: readonly string[];
 }
 
 export interface Results {
@@ -218,6 +256,8 @@ export interface Results {
   keyboard: Record<string, never>;
   wait: WaitResult;
   ports: { readonly ports: readonly ListeningPort[] };
+  attention: { readonly needs: readonly Need[] };
+  dismiss: Record<string, never>;
   remove: Record<string, never>;
   completions: { readonly completions: readonly Completion[] };
   acknowledge: { readonly acknowledged: number };
@@ -225,6 +265,8 @@ export interface Results {
   holdLease: Record<string, never>;
   owners: { readonly owners: readonly OwnerUse[] };
   limits: Limits;
+  /** What this machine can enforce, and why not. */
+  enforcement: AllMeans;
   health: Health;
 }
 

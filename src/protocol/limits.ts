@@ -37,6 +37,16 @@ export const defaultLimits = {
 
 export type Limits = { readonly [name in keyof typeof defaultLimits]: number };
 
+/** Without a head of its own, a journal of another size keeps the same part from the beginning. */
+export function completeLimits(given: Partial<Limits> = {}): Limits {
+  const limits = { ...defaultLimits, ...given };
+  const head = Math.floor(
+    (limits.journalBytes * defaultLimits.journalHeadBytes) / defaultLimits.journalBytes,
+  );
+  const wanted = given.journalHeadBytes ?? head;
+  return { ...limits, journalHeadBytes: Math.min(wanted, limits.journalBytes) };
+}
+
 /** Largest payload of one output event. */
 export const MAX_OUTPUT_EVENT_BYTES = 64 * KiB;
 /** Largest answer to one read of a page or a range. */

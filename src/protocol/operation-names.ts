@@ -18,6 +18,8 @@ export const operationNames = [
   'keyboard',
   'wait',
   'ports',
+  'attention',
+  'dismiss',
   'remove',
   'completions',
   'acknowledge',
@@ -25,7 +27,17 @@ export const operationNames = [
   'holdLease',
   'owners',
   'limits',
+  'enforcement',
   'health',
 ] as const;
 
 export type OperationName = (typeof operationNames)[number];
+
+/** Whether repeating the call has the same effect as making it once. */
+export function repeatable(name: OperationName, params: unknown): boolean {
+  const given = params as { key?: unknown; id?: unknown; writeId?: unknown; run?: unknown };
+  if (name === 'start') return given.key !== undefined || given.id !== undefined;
+  if (name === 'write') return given.writeId !== undefined;
+  if (name === 'run') return given.run !== undefined;
+  return name !== 'signal' && name !== 'remove' && name !== 'mark';
+}

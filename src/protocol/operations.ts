@@ -8,6 +8,7 @@ import { inputProblem } from './input-problem.ts';
 import type { OperationName } from './operation-names.ts';
 import { described, optional } from './schema/described.ts';
 import { count, id, milliseconds, position, shortText, size, text } from './schema/fields.ts';
+import { limits } from './confinement/input.ts';
 import { start } from './schema/start.ts';
 
 export type { OperationName };
@@ -65,6 +66,10 @@ export const operations = {
       'Only processes with this label, as "name=value" or as "name" with any value.',
       v.string(),
     ),
+    startedBefore: optional(
+      'Only processes that were started before this time, in milliseconds since 1970.',
+      position,
+    ),
     limit: optional('Maximum number of results.', v.pipe(count(10_000), v.minValue(1))),
     skip: optional('Number of results to skip.', count(1_000_000)),
     before: optional(
@@ -94,6 +99,10 @@ export const operations = {
     uncounted: optional(
       'true: list the events of the page that are neither output nor an exit.',
       v.boolean(),
+    ),
+    uncountedTo: optional(
+      'With uncounted: up to this event, not to the end of the page.',
+      position,
     ),
     offset: optional('Output bytes that the reader has, to count what it missed.', position),
     maxBytes: optional('Maximum bytes of output.', pageBytes),
@@ -241,6 +250,15 @@ export const operations = {
     ),
   }),
   ports: v.object(target),
+  /** What needs a person now. */
+  attention: v.object({
+    quietMs: optional(
+      'Also processes that run and have printed nothing for this long.',
+      v.pipe(milliseconds, v.minValue(1)),
+    ),
+  }),
+  /** A person has looked: what it needed until now is dealt with. */
+  dismiss: v.object(target),
   remove: v.object({
     ...target,
     force: optional('Stop it first if it has not closed.', v.boolean()),
@@ -278,6 +296,12 @@ export const operations = {
   }),
   owners: v.object({}),
   limits: v.object({}),
+  enforcement: v.object({
+    total: optional(
+      'A ceiling for all processes together; the admin only. Needs cgroup controllers.',
+      v.pick(limits, ['memory', 'pids', 'cpus']),
+    ),
+  }),
   health: v.object({}),
 } as const satisfies Record<OperationName, v.GenericSchema>;
 

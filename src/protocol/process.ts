@@ -1,5 +1,7 @@
 // The description of a process, its states and its outcomes.
 
+import type { Cause, Confinement, Fence } from './confinement/confinement.ts';
+
 export interface TerminalSize {
   readonly cols: number;
   readonly rows: number;
@@ -17,13 +19,20 @@ export interface TerminalFacts {
 /** How a process ended. None of these is ever reported as exit code 0. */
 export type Outcome =
   | { readonly kind: 'exit'; readonly code: number }
-  | { readonly kind: 'signal'; readonly signal: string; readonly by: string }
+  | {
+      readonly kind: 'signal';
+      readonly signal: string;
+      readonly by: string;
+      /** A guess: the kernel ended some program for lack of memory at that time. */
+      readonly maybeOom?: true;
+    }
   | {
       readonly kind: 'timeout';
       readonly afterMs: number;
       readonly signal?: string;
       readonly code?: number;
     }
+  /** The kernel ended the root because of the memory limit of its group. */
   | { readonly kind: 'oom'; readonly signal: string }
   | { readonly kind: 'lost'; readonly reason: string };
 
@@ -34,14 +43,18 @@ export type Outcome =
 export interface Usage {
   readonly userMs: number;
   readonly systemMs: number;
-  /** The largest resident size of one of its processes. */
+  /** by "cgroup": of all its processes together. by "wait": the largest resident size of one of them. */
   readonly peakMemoryBytes?: number;
   /** In place of it where the kernel cannot tell a smaller peak from that of the host. */
   readonly peakMemoryAtMostBytes?: number;
   /** From and to storage, not from and to the page cache. */
   readonly readBytes: number;
   readonly writtenBytes: number;
-  readonly by: 'wait';
+  /** The most at the same time. */
+  readonly peakProcesses?: number;
+  /** How long its limit of processors held it back. */
+  readonly throttledMs?: number;
+  readonly by: 'cgroup' | 'wait';
   /** False: a descendant is alive, or one was not counted. */
   readonly complete: boolean;
 }
@@ -63,16 +76,19 @@ export interface ByteCounts {
   readonly lost: number;
 }
 
-export interface ProcessInfo {
+/** What was decided at the start of a process and never changes. */
+export interface StartFacts {
   readonly id: string;
+  /** In a fleet: the name of the host that has it. */
+  readonly host?: string;
+  /** In a fleet: read from its archive, because its host is gone. */
+  readonly archived?: true;
   readonly owner: string;
   readonly name?: string;
   readonly key?: string;
   /** For people: the shell command, or the arguments joined. */
   readonly command: string;
   readonly argv: readonly string[];
-  /** In lists: `command` or `argv` was too long and ends with "…"; `get` returns all of it. */
-  readonly cut?: true;
   readonly cwd: string;
   readonly pid: number;
   readonly streams: 'merged' | 'separate' | 'pty';
@@ -83,13 +99,22 @@ export interface ProcessInfo {
   readonly labels?: Readonly<Record<string, string>>;
   /** The process ends with this lease. */
   readonly lease?: string;
+  readonly startedAtMs: number;
+}
+
+export interface ProcessInfo extends StartFacts {
+  /** In lists: `command` or `argv` was too long and ends with "…"; `get` returns all of it. */
+  readonly cut?: true;
   readonly state: ProcessState;
   /** No member of its process group and no known descendant is alive. */
   readonly settled: boolean;
   readonly outcome?: Outcome;
   /** From the exit on, where it is known. */
   readonly usage?: Usage;
-  readonly startedAtMs: number;
+  /** What limits ended or refused, beside the outcome of the root. */
+  readonly causes?: readonly Cause[];
+  /** What held it, if anything was asked for. */
+  readonly confinement?: Confinement;
   readonly exitedAtMs?: number;
   readonly closedAtMs?: number;
   readonly durationMs: number;
@@ -111,6 +136,7 @@ export interface LaunchPlan {
   /** Variables of other names that many starts share; always the same array. */
   readonly commonEnv?: readonly string[];
   readonly cwd: string;
+  readonly fence?: Fence;
   /** Its directory or program is on a mount that may hang: the host's main thread must not touch it. */
   readonly remote?: true;
   readonly streams: 'merged' | 'separate' | 'pty';

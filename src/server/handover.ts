@@ -19,9 +19,8 @@ import type { ReconnectingHost } from './reconnecting-host.ts';
 
 /** Each takes a descriptor of the keeper. More clients wait here and share one request. */
 const MAX_HANDED_OVER = 256;
-const LINES = Object.entries(JSON_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
 /** As Node would write it. */
-const HEAD = `HTTP/1.1 200 OK\r\n${LINES.join('')}`;
+const STATUS = 'HTTP/1.1 200 OK\r\n';
 const KEPT = `Connection: keep-alive\r\nKeep-Alive: timeout=${IDLE_MS / 1000}\r\n`;
 
 export class Handover {
@@ -47,15 +46,22 @@ export class Handover {
   }
 
   /** True if the keeper has answered; false if this server must. Throws what the operation throws. */
-  async tryAnswer(exchange: Exchange, owner: Owner, waitedFor: WaitedFor): Promise<boolean> {
+  async tryAnswer(
+    exchange: Exchange,
+    owner: Owner,
+    waitedFor: WaitedFor,
+    headers: Readonly<Record<string, string>> = JSON_HEADERS,
+  ): Promise<boolean> {
     if (!this.isOn || this.underWay >= MAX_HANDED_OVER) return false;
     const link = await this.host.link();
     const to = connectionOf(exchange);
     if (!to || !link.deliver || link === this.refusedBy) return false;
     this.allow(link);
     this.underWay += 1;
+    // Usually it has the answer already, and its next request waits for the keeper to tell us so.
+    exchange.onNext(() => link.hurry?.());
     try {
-      const delivery = { ...waitedFor, to, head: headOf(exchange.response), kept: KEPT };
+      const delivery = { ...waitedFor, to, head: headOf(exchange.response, headers), kept: KEPT };
       await link.deliver(owner, delivery, this.abortUnlessClosing(exchange));
     } catch (error) {
       return this.failed(error, exchange, link);
@@ -94,9 +100,9 @@ export class Handover {
 }
 
 /** Includes the CORS headers of this answer, so that a page of an allowed origin can read it. */
-function headOf(response: ServerResponse): string {
-  const own = Object.entries(response.getHeaders());
-  return HEAD + own.map(([name, value]) => `${name}: ${String(value)}\r\n`).join('');
+function headOf(response: ServerResponse, headers: Readonly<Record<string, string>>): string {
+  const own = [...Object.entries(headers), ...Object.entries(response.getHeaders())];
+  return STATUS + own.map(([name, value]) => `${name}: ${String(value)}\r\n`).join('');
 }
 
 /** Undefined if another answer must be sent first, or if the connection ends after this one. */

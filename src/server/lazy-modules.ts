@@ -2,6 +2,7 @@
 // loading them on the first request would delay that, and loading them later might find the files of a new version.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { parseDocument } from 'yaml';
 import type { Clock } from '../base/clock.ts';
 import { lazyScreens } from '../terminals/lazy-screens.ts';
 import { loadDashboard } from './dashboard/files.ts';
@@ -16,15 +17,23 @@ const LOAD_DELAY_MS = 1000;
 export const lazyModules = {
   mcp: async () => {
     const module = await import('./mcp/token-sessions.ts');
-    await module.loadMcpLibrary();
+    await module.prepareMcpLibrary();
     return module;
   },
   codex: () => import('./codex/codex.ts'),
+  e2b: () => import('./e2b/e2b.ts'),
   webSockets: () => import('ws'),
   toml: () => import('smol-toml'),
+  // Named, because declarations cannot name all of its types.
+  yaml: (): Promise<{ readonly parseDocument: typeof parseDocument }> => import('yaml'),
   dashboard: loadDashboard,
+  thumbnails: () => import('./dashboard/watch/thumbnail.ts'),
   ...lazyScreens,
 } as const;
+
+/** Only where an exporter is configured, and then before the first request. */
+export const loadTelemetry = (): Promise<typeof import('./telemetry/telemetry.ts')> =>
+  import('./telemetry/telemetry.ts');
 
 type LazyModule = keyof typeof lazyModules;
 

@@ -61,3 +61,10 @@ async function originOf({ keeper, origin }: KeeperLink, pid: number): Promise<Ca
   const line = lineUpTo(keeper.pid, pid);
   return { inside: line === undefined || line.arrives };
 }
+
+/** A server inside a process would speak for one owner only, and stand in the place of the server that speaks for all. */
+export function insideServer({ owner }: CallerOrigin): HoldfastError {
+  const whose = owner === undefined ? '' : ` for the owner "${owner}"`;
+  const problem = `A server cannot run inside a process that Holdfast started${whose}: it has to speak for every owner.`;
+  return new HoldfastError('from_inside', problem, { ...(owner !== undefined && { owner }) });
+}

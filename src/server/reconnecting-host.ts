@@ -3,8 +3,9 @@
 
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import type { HostApi, Owner } from '../protocol/host-api.ts';
-import { operations, type OperationName } from '../protocol/operations.ts';
+import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
+import { operations, type OperationName, type Params } from '../protocol/operations.ts';
+import { repeatable } from '../protocol/operation-names.ts';
 import { useFastLibraries } from '../system/fast-libraries.ts';
 import type { KeeperLink } from '../keeper/link.ts';
 
@@ -76,11 +77,17 @@ export function reconnectingHost(connect: () => Promise<KeeperLink>): Reconnecti
   };
 }
 
-/** Whether repeating the call has the same effect as making it once. */
-function repeatable(name: OperationName, params: unknown): boolean {
-  const given = params as { key?: unknown; id?: unknown; writeId?: unknown; run?: unknown };
-  if (name === 'start') return given.key !== undefined || given.id !== undefined;
-  if (name === 'write') return given.writeId !== undefined;
-  if (name === 'run') return given.run !== undefined;
-  return name !== 'signal' && name !== 'remove' && name !== 'mark';
+/** Gives a new keeper the ceiling of all processes. A keeper that cannot keep it is not used. */
+export async function limitTotal(
+  link: KeeperLink,
+  total: NonNullable<Params<'enforcement'>['total']>,
+): Promise<void> {
+  // Inside a process of this keeper the server itself is refused, with a better reason.
+  if (link.keeper.scope) return;
+  try {
+    await link.enforcement(EVERYONE, { total });
+  } catch (error) {
+    await link.close();
+    throw error;
+  }
 }

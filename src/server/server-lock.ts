@@ -16,9 +16,14 @@ export interface LastServer {
   readonly url: string;
   /** The options it was started with. */
   readonly again: readonly string[];
+  /** Its port was on the command line: it goes before the port of the settings. */
+  readonly portIsTyped?: boolean;
 }
 
 export interface ServerNote extends LockNote, LastServer {
+  /** Absent from earlier servers. */
+  readonly version?: string;
+  readonly startedAtMs?: number;
   /** A server that is still starting. `url` and `again` then belong to the one that died. */
   readonly starting?: LockNote;
 }
@@ -64,8 +69,12 @@ export function lastServer(folder: string): LastServer | undefined {
   return note && serverOf(note);
 }
 
-function serverOf({ url, again }: Partial<LastServer>): LastServer | undefined {
-  return url === undefined || again === undefined ? undefined : { url, again };
+function serverOf({
+  url,
+  again,
+  portIsTyped = false,
+}: Partial<LastServer>): LastServer | undefined {
+  return url === undefined || again === undefined ? undefined : { url, again, portIsTyped };
 }
 
 function lockPath(folder: string): string {

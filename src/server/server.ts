@@ -2,39 +2,48 @@
 
 import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { isIP } from 'node:net';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { CancelSignal } from '../base/cancel-signal.ts';
 import { systemClock, type Clock } from '../base/clock.ts';
+import { ReleaseStack } from './release-stack.ts';
 import { VERSION } from '../base/version.ts';
 import { HoldfastError } from '../protocol/errors.ts';
-import { EVERYONE, type CallerOrigin, type HostApi } from '../protocol/host-api.ts';
-import { MAX_SOCKET_PATH_BYTES } from '../system/private-folder.ts';
+import { EVERYONE, type HostApi } from '../protocol/host-api.ts';
+import type { Params } from '../protocol/operations.ts';
+import type { LogSettings } from '../protocol/observe/log-settings.ts';
 import { readEntry } from '../system/proc-table.ts';
-import { connectKeeper } from '../keeper/connect.ts';
+import { connectKeeper, type KeeperArguments } from '../keeper/connect.ts';
 import { openHome, type Home } from '../keeper/home.ts';
 import { UnreadAnswers, type AnswerLimits } from './http/unread-answers.ts';
 import { CompletionWebhook, type WebhookTarget } from './completion-webhook.ts';
 import { PageSessions } from './dashboard/page-sessions.ts';
 import { ownOrigins } from './dashboard/routes.ts';
 import { openDialects } from './dialects.ts';
+import { streamDoor, type FleetDoor, type StreamDoor } from './fleet-door.ts';
 import { createDoor, type DoorOptions } from './http/door.ts';
 import type { GatePolicy } from './http/gate.ts';
-import { scheduleLoading } from './lazy-modules.ts';
+import { loadTelemetry, scheduleLoading } from './lazy-modules.ts';
 import {
   bracketed,
+  checkedHost,
   closeDoor,
+  DEFAULT_ADDRESS,
   hostNames,
   isLoopback,
   listenTcp,
   listenUnix,
+  refuseUnsafeBind,
+  socketPath,
 } from './http/listen.ts';
-import { isInside, localPeers } from './local-peers.ts';
-import { Metrics } from './metrics.ts';
+import { insideServer, isInside, localPeers } from './local-peers.ts';
+import { Metrics } from './telemetry/metrics.ts';
 import { Router } from './http/router.ts';
 import { takeServerLock, type LastServer } from './server-lock.ts';
+import { isTelemetryConfigured } from './telemetry/configured.ts';
+import { openServerLog } from './telemetry/server-log.ts';
+import type { Telemetry, TelemetryOptions } from './telemetry/telemetry.ts';
 import type { StartRateOptions } from './start-rate.ts';
-import { reconnectingHost, type ReconnectingHost } from './reconnecting-host.ts';
+import { limitTotal, reconnectingHost, type ReconnectingHost } from './reconnecting-host.ts';
 import { secretIn, Tokens, type Bearer } from './http/tokens.ts';
 import type { AccessEntry } from './http/request-context.ts';
 
@@ -44,6 +53,8 @@ export interface ServerOptions {
   readonly env: NodeJS.ProcessEnv;
   /** 0: any free port. */
   readonly port?: number;
+  /** It was on the command line, and goes before that of the settings when the server is started again. */
+  readonly portIsTyped?: boolean;
   /** If the port is in use, take a free one. */
   readonly anyPort?: boolean;
   readonly address?: string;
@@ -53,9 +64,17 @@ export interface ServerOptions {
   readonly tokenFile?: string;
   readonly clock?: Clock;
   readonly report?: (message: string) => void;
-  /** The access log: called once for each request, when it has ended. */
-  readonly access?: (entry: AccessEntry) => void;
-  readonly keeperArgs?: readonly string[];
+  /** Called once for each request, when it has ended. */
+  readonly access?: ((entry: AccessEntry) => void) | undefined;
+  /** What goes into server.log; by default there is none. Only the server with the usual socket of the home has one. */
+  readonly log?: LogSettings | undefined;
+  readonly keeperArgs?: KeeperArguments;
+  /** False: this server answers waiting clients itself. */
+  readonly handOver?: boolean;
+  /** The program bwrap, where it is in an unusual place. */
+  readonly bubblewrap?: string;
+  /** A ceiling for all processes together. */
+  readonly limitsTotal?: Params<'enforcement'>['total'];
   /** The working directory of coder's commands that name none. */
   readonly defaultDirectory?: string;
   /** Needs no token. Loopback only; the caller prints a warning. */
@@ -82,6 +101,8 @@ export interface ServerOptions {
   readonly detachMs?: number;
   /** How often a stream without events gets a heartbeat. */
   readonly heartbeatMs?: number;
+  /** Serves a fleet instead of the keeper of the home. */
+  readonly gateway?: FleetDoor;
 }
 
 export interface RunningServer {
@@ -92,20 +113,25 @@ export interface RunningServer {
   readonly home: string;
   readonly version: string;
   readonly openToAll: boolean;
+  /** For callers that come by no route. */
   readonly host: ReconnectingHost;
+  readonly report: (message: string) => void;
   /** "GET /a/:id" */
   readonly routes: readonly string[];
+  /** Serves HTTP on a stream whose other end is this caller. */
+  readonly serveStream: StreamDoor['serve'];
+  /** Soon loads what only some clients need, before a new version may replace its files. */
+  loadLateModules(): void;
   /** Ends only the server: the keeper and its processes continue. */
   close(): Promise<void>;
 }
 
-const DEFAULT_ADDRESS = '127.0.0.1';
 const MAX_BODY_BYTES = 1024 * 1024;
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   refuseUnsafeBind(options);
   const home = openHome(options.home);
-  const socket = socketPath(options.socket, home);
+  const socket = socketPath(options.socket, home.serverSocket);
   const releases = new ReleaseStack();
   try {
     const ours = socket === home.serverSocket;
@@ -118,10 +144,22 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     });
     const taken = last && options.resume ? resumeOptions(last, options.resume) : options;
     const { signal } = options;
-    const server = await open({ ...taken, signal }, { home, socket, releases });
     const { pid } = process;
+    const log = lock && openLog(taken, home);
+    releases.add(() => {
+      log?.note('stop', closed ? 'it was asked to end' : 'it cannot serve');
+      log?.close();
+    });
+    const server = await open(
+      { ...taken, ...(log && { report: log.report, access: log.access }), signal },
+      { home, socket, releases },
+    );
+    log?.note('start', `pid ${pid}, version ${VERSION}, keeper ${server.keeperPid}, ${server.url}`);
     const startTicks = readEntry(pid)?.startTicks ?? 0;
-    lock?.note({ pid, startTicks, url: server.url, again: taken.again ?? [] });
+    const { again = [], portIsTyped = false } = taken;
+    const startedAtMs = Date.now();
+    const { url, version } = server;
+    lock?.note({ pid, startTicks, url, version, startedAtMs, again, portIsTyped });
     const close = (): Promise<void> => {
       closed = true;
       return server.close();
@@ -133,15 +171,23 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 }
 
+function openLog(
+  { log, clock = systemClock, report = () => undefined, access }: ServerOptions,
+  home: Home,
+) {
+  return log && openServerLog(home, log, { clock, report, access });
+}
+
 /** The options of the server that died here, on its port if that is free. */
 function resumeOptions(
-  { url, again }: LastServer,
+  { url, again, portIsTyped }: LastServer,
   resume: (again: readonly string[]) => ServerOptions,
 ): ServerOptions {
   try {
     const options = resume(again);
     refuseUnsafeBind(options);
-    if (options.port !== undefined) return options;
+    const isDecided = options.port !== undefined && (options.portIsTyped || !portIsTyped);
+    if (isDecided) return options;
     return { ...options, port: Number(new URL(url).port), anyPort: true };
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
@@ -149,19 +195,6 @@ function resumeOptions(
     const where = 'These are the options of the server that ended unasked here';
     const problem = `${message} ${where}: start one with "holdfast serve" and the options you want.`;
     throw new HoldfastError(code, problem, details);
-  }
-}
-
-/** Releases what a server has taken, in reverse order. */
-class ReleaseStack {
-  private readonly releases: (() => Promise<void> | void)[] = [];
-
-  add(release: () => Promise<void> | void): void {
-    this.releases.push(release);
-  }
-
-  async release(): Promise<void> {
-    for (const release of this.releases.splice(0).toReversed()) await release();
   }
 }
 
@@ -177,15 +210,14 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const clock = options.clock ?? systemClock;
   const tokens = new Tokens(home.folder, clock, { adminFile: options.tokenFile });
   const pages = new PageSessions(home.folder, clock);
-  const { env, keeperArgs = [], signal } = options;
-  const host = reconnectingHost(() =>
-    connectKeeper({ home: home.folder, env, keeperArgs, signal }),
-  );
+  const report = options.report ?? (() => undefined);
+  const telemetry = await openTelemetry({ env: options.env, clock, report });
+  const host = openHost(options, home, telemetry);
   releases.add(() => host.close());
+  releases.add(() => telemetry?.close());
   const { keeper } = await host.link();
   if (keeper.scope) throw insideServer(keeper.scope);
   const metrics = new Metrics();
-  const report = options.report ?? (() => undefined);
   const { anyone, bearer } = bearersOf(options, tokens, pages);
   const parts = { host, clock, metrics, report, pages, bearer, maxBodyBytes: MAX_BODY_BYTES };
   const isValid = (tokenId: string): boolean => isInside(tokenId) || tokens.isValid(tokenId);
@@ -194,19 +226,15 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   const router = new Router(dialects.routes);
   const hosts = new Set(options.allowHosts?.map(checkedHost));
   const origins = new Set(options.origins);
-  const policy: GatePolicy = {
-    hosts,
-    peer: localPeers(() => host.link()),
-    origins,
-    bearer,
-    anyone,
-  };
+  const peer = localPeers(() => host.link());
+  const policy: GatePolicy = { hosts, peer, origins, bearer, anyone };
   const door: Omit<DoorOptions, 'kind'> = {
     router,
     policy,
     maxBodyBytes: MAX_BODY_BYTES,
     report,
     metrics,
+    tracer: telemetry?.tracer,
     access: options.access,
     unread: new UnreadAnswers(options.answers),
   };
@@ -217,7 +245,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   await openSocket(door, context);
   openWebhook(options, context, { host, clock, report });
   releases.add(() => dialects.beginClosing());
-  releases.add(scheduleLoading(systemClock, report));
+  telemetry?.open({ host, metrics, home: options.gateway ? undefined : home.folder });
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
@@ -226,10 +254,32 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
     home: home.folder,
     version: VERSION,
     openToAll: options.openToAll ?? false,
-    host,
+    host: dialects.host,
+    report,
     routes: router.routes,
+    serveStream: openStreams(door, context),
+    loadLateModules: () => releases.add(scheduleLoading(systemClock, report)),
     close: () => releases.release(),
   };
+}
+
+async function openTelemetry(options: TelemetryOptions): Promise<Telemetry | undefined> {
+  if (!isTelemetryConfigured(options.env)) return undefined;
+  return (await loadTelemetry()).openTelemetry(options);
+}
+
+/** The keeper of the home, or the hosts of a fleet. */
+function openHost(
+  options: ServerOptions,
+  { folder: home }: Home,
+  telemetry: Telemetry | undefined,
+): ReconnectingHost {
+  const { env, keeperArgs = [], signal, gateway, limitsTotal } = options;
+  return reconnectingHost(async () => {
+    const link = gateway ? gateway.link : await connectKeeper({ home, env, keeperArgs, signal });
+    if (limitsTotal) await limitTotal(link, limitsTotal);
+    return telemetry?.traced(link) ?? link;
+  });
 }
 
 /** The port is known only once the door is open. */
@@ -266,13 +316,6 @@ async function openPort(
   }
 }
 
-/** It would speak for one owner only, and stand in the place of the server that speaks for all. */
-function insideServer({ owner }: CallerOrigin): HoldfastError {
-  const whose = owner === undefined ? '' : ` for the owner "${owner}"`;
-  const problem = `A server cannot run inside a process that Holdfast started${whose}: it has to speak for every owner.`;
-  return new HoldfastError('from_inside', problem, { ...(owner !== undefined && { owner }) });
-}
-
 async function openSocket(
   door: Omit<DoorOptions, 'kind'>,
   { home, socket, releases }: ServerContext,
@@ -285,6 +328,15 @@ async function openSocket(
   releases.add(() => closeDoor(unix));
 }
 
+function openStreams(
+  door: Omit<DoorOptions, 'kind'>,
+  { releases }: ServerContext,
+): StreamDoor['serve'] {
+  const { serve, close } = streamDoor(door);
+  releases.add(close);
+  return serve;
+}
+
 function openWebhook(
   { webhook }: ServerOptions,
   { home, releases }: ServerContext,
@@ -295,43 +347,4 @@ function openWebhook(
   const webhookClient = new CompletionWebhook({ ...parts, target: webhook, secret });
   releases.add(() => webhookClient.close());
   webhookClient.open();
-}
-
-function refuseUnsafeBind({
-  address = DEFAULT_ADDRESS,
-  openToAll,
-  allowRemote,
-}: ServerOptions): void {
-  if (isIP(address) === 0 && address !== 'localhost') {
-    throw new HoldfastError('invalid_input', `"${address}" is not an IP address.`, {
-      field: 'address',
-    });
-  }
-  if (isLoopback(address)) return;
-  if (openToAll)
-    throw new HoldfastError('forbidden', 'Without tokens the server binds to loopback only.');
-  if (!allowRemote) {
-    throw new HoldfastError('forbidden', `${address} can be reached by others.`, {
-      remedy: 'Put TLS in front of it, and allow it with --allow-remote.',
-    });
-  }
-}
-
-/**
- * A name without a port, with one, or with any (`:*`). Wildcards in names are refused: they would accept foreign names.
- */
-function checkedHost(host: string): string {
-  if (/^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:\d{1,5}|:\*)?$/.test(host)) return host;
-  throw new HoldfastError('invalid_input', `"${host}" is not a host name in lower case.`, {
-    field: 'allowHosts',
-  });
-}
-
-function socketPath(wanted: string | undefined, home: Home): string | undefined {
-  if (wanted === 'none') return undefined;
-  if (wanted === undefined) return home.serverSocket;
-  const path = resolve(wanted);
-  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) return path;
-  const problem = `The path of a socket has at most ${MAX_SOCKET_PATH_BYTES} bytes: ${path} is longer.`;
-  throw new HoldfastError('invalid_input', problem, { field: 'socket' });
 }

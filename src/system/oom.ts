@@ -1,4 +1,4 @@
-// Detects that the kernel's out-of-memory killer ended a child. A parent sees only SIGKILL, but the kernel counts its
+// Guesses that the kernel's out-of-memory killer ended a child. A parent sees only SIGKILL, but the kernel counts its
 // victims, for our memory cgroup or for the whole machine. The count is read at every exit, so that a victim counts for
 // the next exit only. If the victim could be an unrelated process, the answer is no.
 
@@ -36,10 +36,12 @@ export class OomCounter {
     this.count = undefined;
   }
 
-  /** Adds `oom` to the status of a child that the OOM killer certainly ended. Call it at every exit of a child. */
-  explain<Status extends { readonly signal?: string }>(status: Status): Status & { oom?: true } {
+  /** Adds `maybeOom` to the status of a child that the OOM killer may have ended. Call it at every exit of a child. */
+  explain<Status extends { readonly signal?: string }>(
+    status: Status,
+  ): Status & { maybeOom?: true } {
     const struck = this.struck();
-    return struck && status.signal === 'SIGKILL' ? { ...status, oom: true } : status;
+    return struck && status.signal === 'SIGKILL' ? { ...status, maybeOom: true } : status;
   }
 
   /** Whether there certainly was a victim since the previous call. */

@@ -42,10 +42,10 @@ export interface Peer {
   release(): void;
 }
 
-/** "outside": our pid namespace does not show it. "gone": it has ended already. */
+/** "outside": our pid namespace does not show it. "gone": it has ended already, or has closed its end and asked nothing. */
 export function holdPeer(posix: Posix, socket: Socket): Peer | 'outside' | 'gone' {
   const fd = descriptorOf(posix, socket);
-  if (fd === undefined) return 'gone';
+  if (fd === undefined || (posix.isHungUp(fd) && posix.readableBytes(fd) === 0)) return 'gone';
   const pid = posix.peerPid(fd);
   if (pid === 0) return 'outside';
   const pidfd = posix.peerProcess(fd) ?? openedNow(posix, pid);

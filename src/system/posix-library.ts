@@ -13,11 +13,13 @@ import { watchByKoffi, watchByThread, type WatchReadable } from './loop-poll.ts'
 export class PosixError extends Error {
   /** "ENOENT" */
   readonly errno: string;
+  readonly call: string;
 
   constructor(errno: string, call: string) {
     super(`${call}: ${errno}`);
     this.name = 'PosixError';
     this.errno = errno;
+    this.call = call;
   }
 }
 
@@ -57,6 +59,11 @@ export interface Binding {
   readonly plain: (definition: string) => Call<number>;
   /** As `plain`, in a thread of libuv's pool. Memory arguments must stay alive and unmoved until it returns. */
   readonly threaded: (definition: string) => Call<Promise<number>>;
+  /** A function of a library of ours, in this thread and in libuv's pool. */
+  readonly native: (
+    file: string,
+    definition: string,
+  ) => { readonly now: Call<number>; readonly threaded: Call<Promise<number>> };
   /** Address of a buffer's memory, which must not move while the address is used. */
   readonly address: (bytes: ArrayBufferView) => bigint;
   /** Two ways to watch a descriptor from the event loop; the second works without koffi's poll handle. */
@@ -108,14 +115,18 @@ export function openLibrary(): Binding {
   // glibc's name. musl has another name, and lacks addclosefrom_np.
   const library = koffi.load('libc.so.6');
   const plain: Binding['plain'] = (definition) => library.func(definition) as Call<number>;
-  const threaded: Binding['threaded'] = (definition) => {
-    const call = library.func(definition) as unknown as ThreadedCall;
-    return (...values) =>
+  const inPool =
+    (call: ThreadedCall): Call<Promise<number>> =>
+    (...values) =>
       new Promise((resolve, reject) => {
         call.async(...values, (problem: Error | null, result: number) =>
           problem ? reject(problem) : resolve(result),
         );
       });
+  const threaded: Binding['threaded'] = (definition) => inPool(library.func(definition));
+  const native: Binding['native'] = (file, definition) => {
+    const call = koffi.load(file).func(definition);
+    return { now: call as Call<number>, threaded: inPool(call) };
   };
   const trying: Binding['trying'] = (definition) => {
     const call = plain(definition);
@@ -143,5 +154,5 @@ export function openLibrary(): Binding {
     thread: watchByThread(threaded('int poll(void *fds, unsigned long count, int timeoutMs)')),
   };
   const address: Binding['address'] = (bytes) => koffi.address(bytes);
-  return { failing, trying, plain, threaded, address, watch };
+  return { failing, trying, plain, threaded, native, address, watch };
 }

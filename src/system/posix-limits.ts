@@ -19,19 +19,20 @@ export function bindLimits({ failing }: Binding) {
 export function bindScheduling({ failing }: Binding) {
   const getScheduler = failing('int sched_getscheduler(int thread)');
   const setScheduler = failing('int sched_setscheduler(int thread, int policy, void *parameters)');
-  const [SCHED_OTHER, SCHED_BATCH, SCHED_RESET_ON_FORK] = [0, 3, 0x40000000];
+  const setpriority = failing('int setpriority(int which, unsigned int who, int nice)');
+  const PRIO_PGRP = 1;
+  const [SCHED_OTHER, SCHED_RESET_ON_FORK] = [0, 0x40000000];
   const parameters = new Int32Array(1);
 
   return {
+    /** For every process of the group. */
+    setGroupPriority: (group: number, nice: number): void =>
+      void setpriority(PRIO_PGRP, group, nice),
     /** The default policy: neither real-time nor batch nor idle. */
     isUsualPolicy: (thread: number): boolean => getScheduler(thread) === SCHED_OTHER,
-    /**
-     * Threads and programs that this thread starts do not inherit a raised priority. `batch`: the thread does not preempt
-     * a running program when it is woken; threads that it starts inherit that.
-     */
-    resetPriorityOnFork(thread: number, batch: boolean): void {
-      const policy = batch ? SCHED_BATCH : SCHED_OTHER;
-      setScheduler(thread, policy | SCHED_RESET_ON_FORK, parameters);
+    /** Threads and programs that this thread starts do not inherit a raised priority. */
+    resetPriorityOnFork(thread: number): void {
+      setScheduler(thread, SCHED_OTHER | SCHED_RESET_ON_FORK, parameters);
     },
   };
 }

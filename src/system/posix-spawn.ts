@@ -2,6 +2,8 @@
 
 import { constants } from 'node:fs';
 
+import type { Fence } from '../protocol/confinement/confinement.ts';
+import { bindConfinedSpawn } from './confine/confined-spawn.ts';
 import { type Binding, errnoName, PosixError } from './posix-library.ts';
 
 const { O_RDWR, O_RDONLY } = constants;
@@ -22,9 +24,11 @@ export interface Spawn {
   readonly env: readonly string[];
   readonly commonEnv?: readonly string[];
   readonly cwd: string;
+  readonly fence?: Fence | undefined;
 }
 
-export function bindSpawn({ plain, threaded, address }: Binding) {
+export function bindSpawn(binding: Binding) {
+  const { plain, threaded, address } = binding;
   /** For functions that return the error number instead of setting errno. */
   const returning = (definition: string): ((...values: unknown[]) => void) => {
     const call = plain(definition);
@@ -40,8 +44,8 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
   /** Keeps memory alive that only native pointers refer to. */
   const inUse = new Set<object>();
   const actionsOf = fileActions(returning);
-  const isUsual = plain('int sched_getscheduler(int thread)')(0) === SCHED_OTHER;
-  const attributes = spawnAttributes(returning, isUsual);
+  const attributes = spawnAttributes(returning);
+  const fenced = bindConfinedSpawn(binding);
 
   return {
     /**
@@ -51,17 +55,22 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
      * instead of libuv's pool, which saves waking another thread.
      */
     async spawn(
-      { file, argv, env, commonEnv, cwd }: Spawn,
+      { file, argv, env, commonEnv, cwd, fence }: Spawn,
       stdio: PipeStdio | TerminalStdio,
       here = false,
     ): Promise<number> {
       // V8 may move the memory of a small typed array, but not that of an ArrayBuffer.
       const pid = new Int32Array(new ArrayBuffer(4));
       const variables = environment(env, commonEnv);
+      const words = [...argv, null];
+      if (fence) {
+        inUse.add(variables);
+        const given = { file, argv: words, env: variables.pointers, cwd, fence, stdio };
+        return fenced.spawnFenced(given, here).finally(() => inUse.delete(variables));
+      }
       const actions = actionsOf(stdio, cwd);
       inUse.add(variables);
       try {
-        const words = [...argv, null];
         const given = [pid, file, actions.memory, attributes, words, variables.pointers];
         const problem = here ? spawnNow(...given) : await spawnElsewhere(...given);
         if (problem !== 0) throw new PosixError(errnoName(problem), 'posix_spawn');
@@ -73,8 +82,6 @@ export function bindSpawn({ plain, threaded, address }: Binding) {
     },
   };
 }
-
-const SCHED_OTHER = 0;
 
 /** What the child does before exec. */
 function fileActions(returning: (definition: string) => (...values: unknown[]) => void) {
@@ -121,12 +128,10 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
   };
 }
 
-/** `isUsual`: a child gets the default scheduling policy, whatever policy this process has later (ADR 23). */
 function spawnAttributes(
   returning: (definition: string) => (...values: unknown[]) => void,
-  isUsual: boolean,
 ): Buffer {
-  const [SETSIGDEF, SETSIGMASK, SETSCHEDULER, SETSID] = [0x04, 0x08, 0x20, 0x80];
+  const [SETSIGDEF, SETSIGMASK, SETSID] = [0x04, 0x08, 0x80];
   // glibc: sizeof(posix_spawnattr_t) is 336, sizeof(sigset_t) is 128.
   const attributes = Buffer.alloc(512);
   // sigfillset leaves out glibc's own signals 32 and 33, which posix_spawn would then set to "ignored" in the child.
@@ -139,13 +144,9 @@ function spawnAttributes(
     allSignals,
   );
   returning('int posix_spawnattr_setsigmask(void *attributes, void *set)')(attributes, noSignals);
-  returning('int posix_spawnattr_setschedpolicy(void *attributes, int policy)')(
-    attributes,
-    SCHED_OTHER,
-  );
   returning('int posix_spawnattr_setflags(void *attributes, short flags)')(
     attributes,
-    SETSID | SETSIGDEF | SETSIGMASK | (isUsual ? SETSCHEDULER : 0),
+    SETSID | SETSIGDEF | SETSIGMASK,
   );
   return attributes;
 }
@@ -182,6 +183,7 @@ function environmentBlocks(address: Binding['address']) {
     const pointers = new BigUint64Array(new ArrayBuffer(8 * (both + 1)));
     pointers.set(common.pointers);
     pointers.set(own.pointers, common.pointers.length);
-    return { pointers, own };
+    // Both blocks must live as long as the pointers to them.
+    return { pointers, own, common };
   };
 }

@@ -6,6 +6,7 @@ import { closeSync, constants } from 'node:fs';
 import { type Binding, errnoName, openLibrary, PosixError } from './posix-library.ts';
 import { bindLimits, bindScheduling } from './posix-limits.ts';
 import { bindPeers } from './peer.ts';
+import { bindLandlock } from './confine/landlock.ts';
 import { bindSpawn } from './posix-spawn.ts';
 import { decodeUsage, RUSAGE_WORDS, type Used } from './resources.ts';
 
@@ -16,6 +17,7 @@ const { O_RDWR, O_NOCTTY, O_NONBLOCK } = constants;
 
 function bindDescriptors({ failing, trying, threaded }: Binding) {
   const pipe2 = failing('int pipe2(void *fds, int flags)');
+  const dup2 = failing('int dup2(int from, int to)');
   const fcntl = failing('int fcntl(int fd, int command, ...)');
   const ioctl = failing('int ioctl(int fd, unsigned long request, ...)');
   const pollCall = failing('int poll(void *fds, unsigned long count, int timeoutMs)');
@@ -38,6 +40,8 @@ function bindDescriptors({ failing, trying, threaded }: Binding) {
       fcntl(fd, F_SETFL, 'int', O_NONBLOCK);
     },
     duplicate: (fd: number): number => fcntl(fd, F_DUPFD_CLOEXEC, 'int', 3),
+    /** Makes a standard stream another file. */
+    redirect: (from: number, to: number): void => void dup2(from, to),
     /** Bytes in a pipe now. On a terminal, bytes that the kernel has not moved to the reader are not counted. */
     readableBytes(fd: number): number {
       ioctl(fd, FIONREAD, 'void *', pair);
@@ -53,6 +57,12 @@ function bindDescriptors({ failing, trying, threaded }: Binding) {
       const happened = (pair[1] ?? 0) >>> 16;
       const readable = (happened & POLLIN) !== 0;
       return { readable, over: !readable && (happened & POLLHUP) !== 0 };
+    },
+    /** The other end of a socket is closed, so that nothing reaches it. */
+    isHungUp(fd: number): boolean {
+      pair.set([fd, 0]);
+      pollCall(pair, 1, 0);
+      return (((pair[1] ?? 0) >>> 16) & POLLHUP) !== 0;
     },
     /** Evicts synced pages from the page cache. Advice: the kernel may decline. */
     async evictPages(fd: number): Promise<void> {
@@ -241,6 +251,9 @@ function bindChildren({ failing, trying }: Binding) {
 /** Calls on processes by pidfd, which always means the same process, even after its pid is reused. */
 function bindProcesses({ failing, trying, plain }: Binding) {
   const exit = plain('void _exit(int status)');
+  const fcntl = failing('int fcntl(int fd, int command, ...)');
+  const F_SETFD = 2;
+  const execve = failing('int execve(const char *file, const char **argv, const char **env)');
   const syscall = failing('long syscall(long number, ...)');
   const prctl = trying('int prctl(int option, ...)');
   const ppoll = failing('int ppoll(void *fds, unsigned long count, void *time, void *signals)');
@@ -285,6 +298,13 @@ function bindProcesses({ failing, trying, plain }: Binding) {
     exit(code: number): void {
       exit(code);
     },
+    /** Runs another program in place of this one, with the same pid and standard streams. Returns only by an error. */
+    replaceProgram(file: string, argv: readonly string[], env: readonly string[]): never {
+      // Node marks all its descriptors as close-on-exec, these too.
+      for (const fd of [0, 1, 2]) fcntl(fd, F_SETFD, 'int', 0);
+      execve(file, [...argv, null], [...env, null]);
+      throw new Error('execve has returned');
+    },
     /**
      * Programs of the same user can no longer trace this one, nor read its memory, environment and descriptors under /proc.
      * It leaves no core dump. Its files under /proc belong to root from now on.
@@ -315,6 +335,7 @@ function bind() {
     ...bindSpawn(binding),
     ...bindChildren(binding),
     ...bindProcesses(binding),
+    ...bindLandlock(binding),
   };
 }
 

@@ -3,6 +3,7 @@
 
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs';
 import { uptime } from 'node:os';
+import { groupMarkers } from './confine/group-names.ts';
 import { errnoOf, systemDisk } from '../base/disk.ts';
 
 export interface ProcessEntry {
@@ -221,6 +222,21 @@ export function inputOf(pid: number): string | undefined {
   }
 }
 
+/** Numbers of the system call `read`. */
+const READ_CALL = process.arch === 'x64' ? '0' : process.arch === 'arm64' ? '63' : undefined;
+
+/** The file that a process is blocked in a read of; undefined if it is not, or if the kernel does not tell us. */
+export function blockedReadOf(pid: number): string | undefined {
+  const text = readIfPossible(`/proc/${pid}/syscall`)?.toString('latin1') ?? '';
+  const [call, descriptor] = text.split(' ');
+  if (call === undefined || call !== READ_CALL) return undefined;
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${Number(descriptor)}`);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Empty also if we may not read its environment. "unknown" during exec: posix_spawn and vfork return before the child's
  * exec is complete; on a busy machine that lasts until the child is scheduled.
@@ -229,6 +245,9 @@ export function inputOf(pid: number): string | undefined {
  * A program may exec again and again. So an empty or long environment is believed only with the size that the kernel gives.
  */
 function markersOf(pid: number, name: string): readonly string[] | 'unknown' {
+  // A program cannot empty its group as it can its environment. Reading it does not wait for the program either.
+  const groups = groupMarkers(read(`/proc/${pid}/cgroup`)?.toString('latin1') ?? '');
+  if (groups.length > 0) return groups;
   for (let look = 0; look < maxBlankLooks; look += 1) {
     const environment = read(`/proc/${pid}/environ`);
     if (environment === undefined) return [];

@@ -1,9 +1,31 @@
-// The SDK's operations on a host in this process or behind a link: for `embed()`, `mcp --embed` and the server's MCP.
+// The SDK's operations on a host in this process or behind a link: for `embed()`, `holdfast mcp` and the server's MCP.
 
+import { systemClock } from '../base/clock.ts';
 import type { Api } from '../client/api.ts';
-import { EVERYONE, type Owner } from '../protocol/host-api.ts';
+import { EVERYONE, type HostApi, type Owner } from '../protocol/host-api.ts';
 import { decodeRecords } from '../protocol/record.ts';
 import { inProcessTerminals, type TerminalCallOptions } from './in-process-terminals.ts';
+import { Terminals } from './terminals.ts';
+
+export interface ApiOptions {
+  /** For what is kept of screens. */
+  readonly folder: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly owner: Owner;
+}
+
+/** With terminals of its own, which are closed with it. */
+export function apiOf(host: HostApi, { folder, env, owner }: ApiOptions): Api {
+  const terminals = new Terminals(host, systemClock, folder);
+  const shell = env['SHELL'] || '/bin/sh';
+  return {
+    ...inProcessApi({ host, terminals, clock: systemClock, shell }, owner),
+    close: async () => {
+      await terminals.close();
+      await host.close();
+    },
+  };
+}
 
 export function inProcessApi(options: TerminalCallOptions, owner: Owner): Api {
   const { host } = options;
@@ -26,6 +48,8 @@ export function inProcessApi(options: TerminalCallOptions, owner: Owner): Api {
     remove: (params) => host.remove(owner, params),
     completions: (params, signal) => host.completions(owner, params, signal),
     acknowledge: (params) => host.acknowledge(owner, params),
+    attention: (params) => host.attention(owner, params),
+    dismiss: (id) => host.dismiss(owner, { id }),
     holdLease: (params) => host.holdLease(owner, params),
     health: () => host.health(EVERYONE, {}),
     terminals: inProcessTerminals(options, { sees: owner, starts: owner }),

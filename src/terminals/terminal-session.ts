@@ -34,6 +34,8 @@ export interface SessionOptions {
   readonly checkpoints?: (process: ProcessInfo) => CheckpointStore;
   /** Whether this view answers terminal queries of the program while it runs. Only one view at a time may. */
   readonly answers: boolean;
+  /** The event behind which queries are answered; by default the last one when the screen is there. */
+  readonly answersAfter?: number;
 }
 
 export interface Watched {
@@ -292,7 +294,8 @@ export class TerminalSession {
   private async begin(): Promise<number> {
     this.opened ??= this.open();
     const { screen } = await this.opened;
-    const seq = Math.max(screen.seq, (await this.info()).seq);
+    const { answersAfter = (await this.info()).seq } = this.options;
+    const seq = Math.max(screen.seq, answersAfter);
     this.progress.advanceTo(seq);
     return seq;
   }

@@ -41,6 +41,7 @@ interface OpenTerminal {
 const RECORDING_TURNS = { atOnce: 4, perOwner: 2, mostWaiting: 16 } as const;
 
 export class Terminals {
+  private readonly answers: boolean;
   private readonly host: HostApi;
   private readonly clock: Clock;
   private readonly home: string;
@@ -60,7 +61,9 @@ export class Terminals {
   private pictureRenderer: Promise<Pictures> | undefined;
   private closed = false;
 
-  constructor(host: HostApi, clock: Clock, home: string) {
+  /** `answers`: whether queries of programs are answered here. Only one server at a time may. */
+  constructor(host: HostApi, clock: Clock, home: string, { answers = true } = {}) {
+    this.answers = answers;
     this.host = host;
     this.home = home;
     this.clock = clock;
@@ -82,11 +85,13 @@ export class Terminals {
       host: this.host,
       clock: this.clock,
       screens: () => this.screens(),
-      answers: true,
+      answers: this.answers,
+      // What a program asks while the emulator is being loaded is answered too.
+      answersAfter: process.seq,
       checkpoints: (of) => new FileCheckpoints(checkpointFolder(this.home, of)),
     });
     this.terminals.set(key, { process, session });
-    this.answerQueries(process, session).catch(() => undefined);
+    if (this.answers) this.answerQueries(process, session).catch(() => undefined);
     this.evictOldest(process.owner);
     this.cancelSweep ??= this.clock.after(SWEEP_MS, () => void this.sweep());
     return session;

@@ -31,6 +31,8 @@ export const notes = {
     'This program does not report when a command finishes: use terminal_read to see the result.',
   boxes: (characters: number): string =>
     `${characters} different characters are empty boxes in the picture: no font has them. terminal_read shows them as text.`,
+  limited: (words: string): string => `A limit: ${words}.`,
+  weak: (words: string): string => `Confinement: ${words}.`,
   endedAtOnce: 'It has already exited.',
   promoted: 'It runs in the background without the "&"; process_wait can wait for it.',
   /** Always last: clients that shorten an answer drop its middle, and the mark in the output with it. */

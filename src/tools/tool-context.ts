@@ -51,4 +51,6 @@ export interface ToolCall {
   /** The longest wait, whatever the model asks for: the client would time out. */
   readonly maxWaitMs?: number | undefined;
   readonly progress?: ((progress: WaitProgress) => void) | undefined;
+  /** Variables of what this call starts, before those of the toolbox. What keeps commands from asking goes before both. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }

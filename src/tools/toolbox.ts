@@ -70,7 +70,18 @@ const TERMINAL_IDLE_MS = 12 * 3600_000;
 const DURATIONS = ['timeout', 'wait_timeout', 'silence', 'stable'];
 const LISTS = ['process_ids', 'keys'];
 /** Other names that models use for an argument. */
-const ALIASES: Readonly<Record<string, string>> = { cwd: 'workdir', working_directory: 'workdir' };
+const ALIASES: Readonly<Record<string, string>> = {
+  cwd: 'workdir',
+  working_directory: 'workdir',
+  timeout: 'wait_timeout',
+};
+/** The system's names of the signals that process_signal takes. */
+const SIGNALS: Readonly<Record<string, string>> = {
+  TERM: 'terminate',
+  SIGTERM: 'terminate',
+  KILL: 'kill',
+  SIGKILL: 'kill',
+};
 
 export class Toolbox {
   private readonly options: ToolboxOptions;
@@ -96,7 +107,7 @@ export class Toolbox {
       if (!Object.hasOwn(tools, name)) throw new ToolError(`there is no tool "${name}"`);
       const tool = tools[name as ToolName] as Tools['execute'];
       const input = parseInput(name as ToolName, given) as ToolInput<'execute'>;
-      const result = await tool(await this.context(), input, call);
+      const result = await tool(await this.contextOf(call), input, call);
       return { isError: false, result };
     } catch (error) {
       if (error instanceof ToolError) return { isError: true, text: error.message };
@@ -109,6 +120,13 @@ export class Toolbox {
     const { clock = systemClock, leftRunning = () => undefined } = this.options;
     const { cursor, settings } = this;
     return { api: await this.api(), cursor, clock, settings, leftRunning };
+  }
+
+  private async contextOf({ env }: ToolCall): Promise<ToolContext> {
+    const context = await this.context();
+    if (env === undefined) return context;
+    const { settings } = context;
+    return { ...context, settings: { ...settings, env: { ...settings.env, ...env } } };
   }
 
   private async api(): Promise<Api> {
@@ -160,17 +178,23 @@ function parseInput(name: ToolName, given: unknown): unknown {
   throw new ToolError(`${field} ${inputProblem(issue)}`);
 }
 
-/** Accepts other names of an argument, a number of seconds for a duration, and one word for a list. */
+/** Accepts other names of an argument or a signal, a number of seconds for a duration, and one word for a list. */
 function normalize(given: object, names: readonly string[]): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(given) as [string, unknown][]) {
     const alias = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
-    const canonical = alias !== undefined && names.includes(alias) ? alias : name;
+    const isMeant = alias !== undefined && names.includes(alias) && !names.includes(name);
+    const canonical = isMeant ? alias : name;
     if (Object.hasOwn(input, canonical) || (canonical !== name && Object.hasOwn(given, canonical)))
       throw new ToolError(`${canonical} is given twice: "${name}" means the same`);
-    if (typeof value === 'number' && DURATIONS.includes(canonical)) input[canonical] = `${value}s`;
-    else
-      input[canonical] = typeof value === 'string' && LISTS.includes(canonical) ? [value] : value;
+    input[canonical] = plainValue(canonical, value);
   }
   return input;
+}
+
+function plainValue(name: string, value: unknown): unknown {
+  if (typeof value === 'number' && DURATIONS.includes(name)) return `${value}s`;
+  if (typeof value !== 'string') return value;
+  if (name === 'signal' && Object.hasOwn(SIGNALS, value)) return SIGNALS[value];
+  return LISTS.includes(name) ? [value] : value;
 }

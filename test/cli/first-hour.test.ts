@@ -1,7 +1,7 @@
-// The first hour of somebody who has just cloned and built this: the lines of the README, the samples of the SDK's page,
+// The first hour of somebody who has just cloned and built this: the samples of the SDK's page,
 // an agent, a forwarded port, and the homes that people have: another user's, a long one, one that cannot be written,
 // and one whose keeper and server run while the program is updated.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -61,63 +61,10 @@ class Person {
   }
 }
 
-/** Until its end: what it printed, both streams in the order of a terminal. */
-async function shell(script: string, { env, home }: Person): Promise<string> {
-  // As a person's shell: aliases count.
-  const child = spawn('bash', ['-O', 'expand_aliases'], { cwd: root, env: { ...env, HOME: home } });
-  let text = '';
-  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  child.stdin.end(`exec 2>&1\n${script}\n`);
-  await once(child, 'close');
-  return text;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 function blocks(file: string, language: string): string[] {
   const text = readFileSync(join(root, file), 'utf8');
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
     ([, code = '']) => code,
-  );
-}
-
-describe('the README', () => {
-  it('[U1] its sessions, typed into a shell, answer as they are printed there', async () => {
-    const port = String(await freePort());
-    const sessions = blocks('README.md', 'console').join('');
-    const lines = sessions.replaceAll('8123', port).trimEnd().split('\n');
-    const typed = lines.filter((line) => line.startsWith('$ ')).map((line) => line.slice(2));
-    const printed = lines.filter((line) => !line.startsWith('$ '));
-    expect(typed.length).toBeGreaterThan(3);
-    const installed = `alias holdfast="${process.execPath} ${main}"`;
-    const answered = await shell([installed, ...typed].join('\n'), new Person());
-    expect(masked(answered.trimEnd().split('\n'))).toEqual(masked(printed));
-  });
-
-  it('[U1] its samples for curl are answered by the server of a new home', async () => {
-    const person = new Person();
-    await person.serve();
-    const lines = blocks('README.md', 'sh').flatMap((block) => block.split('\n'));
-    const [native = '', coder = '', ...more] = lines.filter((line) => line.startsWith('curl '));
-    expect(more).toEqual([]);
-    const answer = async (line: string): Promise<unknown> =>
-      JSON.parse(await shell(line.replace('curl ', 'curl -s '), person));
-    expect(await answer(native)).toMatchObject({ text: 'hello\n', timedOut: false });
-    expect(await answer(coder)).toMatchObject({ started: true });
-  });
-});
-
-/** Without what differs each time. */
-function masked(lines: readonly string[]): string[] {
-  return lines.map((line) =>
-    line.replace(/^[0-9a-z]{26}/, 'ID').replace(/after [\d.]+m?s/, 'after a while'),
   );
 }
 
@@ -345,6 +292,15 @@ describe('homes as people have them', () => {
     const holdfast = await connect({ url, token });
     onCleanup(() => holdfast.close());
     const before = await holdfast.start('echo "line 17"; read _; exit 4', { stdin: 'pipe' });
+    // Open while the files go: a wait over HTTP, one of a command, and a reader of the log.
+    const waiting = before.waitForExit();
+    const command = person.start(['wait', before.id], join(root, 'dist/cli/main.js'));
+    const read = (async () => {
+      let text = '';
+      for await (const { text: more } of before.logs({ follow: true })) text += more;
+      return text;
+    })();
+    while ((await holdfast.health()).parkedWaits < 2);
     renameSync(dist, join(program, 'old'));
     symlinkSync(join(root, 'dist'), dist);
     await before.waitForLog(/line \d+/);
@@ -359,7 +315,9 @@ describe('homes as people have them', () => {
     ).toBe('PNG');
     expect((await holdfast.run('echo after')).stdout).toBe('after\n');
     await before.stdin.end('\n');
-    expect((await before.waitForExit())?.outcome).toMatchObject({ code: 4 });
+    expect((await waiting)?.outcome).toMatchObject({ code: 4 });
+    expect(await command.ended).toMatchObject({ code: 4 });
+    expect(await read).toBe('line 17\n');
     const newer = person.start(['logs', before.id], join(dist, 'cli/main.js'));
     expect((await newer.ended).stdout).toBe('line 17\n');
   });

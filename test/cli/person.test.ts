@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endsWithin } from '../../src/cli/local/process.ts';
 import { connect } from '../../src/client/connect.ts';
 import { MachineFonts, scriptsWithoutFont } from '../../src/screen/picture/machine-fonts.ts';
-import { main, Place, Running } from '../support/command-line.ts';
+import { main, Place, Running, withoutFirstTimes } from '../support/command-line.ts';
 import { failure, inProcess, outputText, OWNER, startProcess, waitFor } from '../support/hosts.ts';
 
 let place: Place;
@@ -27,7 +27,8 @@ function onTerminal(command: string, ...args: string[]): Promise<string> {
 async function ending(id: string): Promise<{ code: number | null; shown: string }> {
   const { code } = await place.run('wait', id, '--for', 'closed');
   // A terminal within a terminal doubles the carriage return.
-  return { code, shown: (await place.run('logs', id)).stdout.replaceAll('\r\r', '\r') };
+  const shown = (await place.run('logs', id)).stdout.replaceAll('\r\r', '\r');
+  return { code, shown: withoutFirstTimes(shown) };
 }
 
 describe('a person at a terminal', () => {
@@ -42,6 +43,14 @@ describe('a person at a terminal', () => {
     expect(shown).toMatch(/^red end\r\nleft\r\n/);
     const kept = await place.finished('--pty', script);
     expect((await ending(await onTerminal('logs', kept))).shown).toContain('\x1b[31mred end');
+  });
+
+  it('[C61] runs, lists and attaches on a terminal that says its size is 0', async () => {
+    const inner = `${process.execPath} ${main}`;
+    const script = `stty cols 0 rows 0; ${inner} run --home ${place.home} --pty 'stty size' && ${inner} ps --home ${place.home} --all`;
+    const { code, shown } = await ending(await place.background('--pty', '--', 'sh', '-c', script));
+    expect([code, shown]).toEqual([0, expect.stringMatching(/^24 80\r\n/)]);
+    expect(shown).toContain('stty size');
   });
 
   it('[C22] sees the part of a line that a search has found', async () => {
@@ -221,7 +230,9 @@ describe('beside a server', () => {
     expect(second.code).toBe(4);
     expect(second.stderr).toContain(`${url}, pid ${pid}.`);
     expect(second.stderr).toContain('holdfast restart --port N');
-    expect((await place.run('status')).stdout).toContain(`server      ${url}, pid ${pid}\n`);
+    expect((await place.run('status')).stdout).toMatch(
+      new RegExp(`^server      [\\d.]+, ${url}, pid ${pid}$`, 'm'),
+    );
     const { result } = await place.json('restart');
     expect(result['url']).toBe(url);
     expect((await first.ended).stderr).toBe('');

@@ -483,8 +483,8 @@ describe('signal', () => {
   });
 
   it('[W10] what the shell left behind is reported beside the real exit code, goes on printing, and can be killed', async () => {
-    const hold = gate();
     for (const code of [0, 3]) {
+      const hold = gate();
       const id = await client.start(
         `(${hold.wait}; echo late; exec sleep 300) & echo started; exit ${code}`,
       );

@@ -12,7 +12,7 @@ import { onCleanup, temporaryFolder } from '../support/hosts.ts';
 import type { ServerOptions } from '../../src/server/server.ts';
 
 const ECHO = 'while read line; do echo "echo:$line"; done';
-const LOST = 'its keeper died while it was running';
+const LOST = expect.stringMatching(/^its keeper \(pid \d+\) died while it was running$/) as string;
 const lost = { exited: true, exitCode: -1, closed: true, failure: LOST, sandboxDenied: false };
 
 async function served(options: Partial<ServerOptions> = {}): Promise<Served & { codex: string }> {
@@ -159,7 +159,7 @@ it('[CX905] names, writes, ends and unread output are known to the server that c
   await second.write('tty', 'more\n', 't2');
   await second.untilOutput(odd, 'echo:two\n');
   expect(text((await second.read(odd)).chunks)).toBe('echo:one\necho:two\n');
-  await second.untilOutput('tty', '<more>');
+  await second.untilOutput('tty', '<more>\r\n');
   expect(text((await second.read('tty')).chunks)).toBe('up\r\n<typed>\r\n<more>\r\n');
   const end = await second.read('ends', { waitMs: 60_000 });
   expect(text(end.chunks)).toBe('last:words\n');

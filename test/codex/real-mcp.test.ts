@@ -22,7 +22,12 @@ describe.skipIf(codexCli === undefined)('the real codex client, with our tools',
           ours('terminal_open', {}),
           (request) => ours('terminal_screenshot', { terminal_id: openedIn(request) }),
         ],
-        { folder: temporaryFolder(), env: { HOLDFAST_IDLE: '60s' }, config },
+        // codex waits for a server that is required before it asks the model.
+        {
+          folder: temporaryFolder(),
+          env: { HOLDFAST_IDLE: '60s' },
+          config: `${config}required = true\n`,
+        },
       );
       // In the text, where it was left out, and again where no client cuts.
       expect(large).toMatch(

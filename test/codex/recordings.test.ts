@@ -105,9 +105,7 @@ it('[CX902] codex-14-capabilities-config.jsonl', async () => {
   writeFileSync(join(caps, '.codex-plugin/plugin.json'), '{"name":"p"}');
   const skill = '---\nname: demo\ndescription: d\n---\nbody';
   writeFileSync(join(caps, 'skills/demo/SKILL.md'), skill);
-  expect(await replay(made, 'codex-14-capabilities-config.jsonl')).toEqual({
-    A7: notThere('capabilities/discoverV2'),
-  });
+  expect(await replay(made, 'codex-14-capabilities-config.jsonl')).toEqual({});
 });
 
 it('[CX902] the environment has the fields and capabilities of the recording, but for those that are listed', () => {
@@ -126,7 +124,6 @@ it('[CX902] the environment has the fields and capabilities of the recording, bu
     'networkProxyReviewDomains',
     'credentialMasking',
     'credentialMaskingCustomProviders',
-    'capabilityDiscoveryV2',
     'linuxRootWritePreservesDevices',
     'linuxApprovedRootWritePreservesRestrictions',
   ]);
@@ -228,10 +225,7 @@ it('[CX902] codex-18-keepalive.jsonl', async () => {
 it('[CX902] codex-19-fs-0.166-extras.jsonl', async () => {
   const made = await surroundings();
   mkdirSync(join(made.root, 'ws/w/p'), { recursive: true });
-  expect(await replay(made, 'codex-19-fs-0.166-extras.jsonl')).toEqual({
-    A9: notThere('capabilities/discoverV2'),
-    A10: notThere('capabilities/discoverV2'),
-  });
+  expect(await replay(made, 'codex-19-fs-0.166-extras.jsonl')).toEqual({});
 });
 
 it('[CX902] codex-20-fs-watch-missing.jsonl', async () => {
@@ -288,10 +282,6 @@ function replayReal(
       : { conn: String(conn), dir: 'event', msg: { event } };
   });
   return replayed(entries, { root, open: () => CodexClient.connect(codex) });
-}
-
-function notThere(method: string): object {
-  return { code: -32601, message: `exec-server stub does not implement \`${method}\` yet` };
 }
 
 function tokenFile(folder: string): string {

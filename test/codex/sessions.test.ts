@@ -180,6 +180,8 @@ describe('a server that is killed', () => {
     await first.write('p', 'go\n', 'w1');
     await first.untilOutput('p', '100\n');
     await server.kill();
+    // What is still on its way may arrive later: both are of one moment.
+    const seen = first.output('p');
     const last = Math.max(...first.of('p').map(({ params }) => params.seq));
     await server.start();
     const second = await CodexClient.ready(server.url, { resume: first.session });
@@ -191,7 +193,7 @@ describe('a server that is killed', () => {
     expect(rest.chunks.map(({ seq }) => seq)).toEqual(
       Array.from({ length: rest.nextSeq - 1 - last }, (_, index) => last + 1 + index),
     );
-    const whole = first.output('p') + text(rest.chunks);
+    const whole = seen + text(rest.chunks);
     const expected = Array.from({ length: 200_000 }, (_, index) => `${index + 1}\n`).join('');
     expect(whole === `${expected}b=done\n`).toBe(true);
     expect(await second.call('process/terminate', { processId: 'p' })).toEqual({ running: true });
@@ -223,7 +225,7 @@ describe('a keeper that is killed', () => {
       exited: true,
       exitCode: -1,
       closed: true,
-      failure: 'its keeper died while it was running',
+      failure: expect.stringMatching(/its keeper \(pid \d+\) died/) as string,
     });
   });
 });

@@ -12,10 +12,10 @@ import type { TerminalHandle } from '../../src/client/terminal-handle.ts';
 import { onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { sized } from '../support/slow.ts';
 
-const KILLS = Number(process.env['TERMINAL_KILLS'] ?? sized(6, 15));
-const BUSY = 20;
+const KILLS = Number(process.env['TERMINAL_KILLS'] ?? sized(3, 15));
+const BUSY = sized(8, 20);
 /** In every so manyth life of the server somebody looks, so that it dies with screens in it. */
-const LOOK_EVERY = 5;
+const LOOK_EVERY = sized(2, 5);
 /** Prints a screen that says exactly what came before: one number after the other, in colours, on every row. */
 const COUNT = `i=0; while read -r to; do while [ $i -lt $to ]; do i=$((i+1)); printf '\\033[%d;%dH\\033[3%dm%d\\033[0m' $((i % 23 + 1)) $((i % 70 + 1)) $((i % 8)) $i; done; printf '\\033[24;1Hat %d.' $i; done`;
 

@@ -1,30 +1,19 @@
 // The core journey of a person through the dashboard, in a real browser.
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   accessFaults,
   hasBrowser,
   openPage,
   signInLink,
-  startBrowser,
+  useDashboard,
 } from '../support/browser.ts';
-import { serve, type Served } from '../support/coder-client.ts';
-import { NativeClient } from '../support/native-client.ts';
 
 describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
-  let browser: Browser;
-  let served: Served;
-  beforeAll(async () => {
-    [browser, served] = await Promise.all([startBrowser(), serve()]);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await served.stop();
-  });
+  const dashboard = useDashboard();
 
   it('[DB3] signs in by the printed link, which leaves the address at once and works for nobody else', async () => {
-    const link = await signInLink(served.home);
-    const { page, faults } = await openPage(browser);
+    const link = await signInLink(dashboard.served.home);
+    const { page, faults } = await openPage(dashboard.browser);
     const sent: string[] = [];
     page.on('request', (request) =>
       sent.push(`${request.url()} ${JSON.stringify(request.headers())}`),
@@ -35,16 +24,16 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
     expect(page.url()).not.toContain(code);
     expect(sent.filter((each) => each.includes(code))).toEqual([]);
     expect(await page.context().cookies()).toEqual([]);
-    const other = await openPage(browser);
+    const other = await openPage(dashboard.browser);
     await other.page.goto(link);
     await other.page.getByText('This sign-in link was used already').waitFor();
     expect([...faults, ...other.faults]).toEqual([]);
   });
 
   it('[DB11] sees a process appear, reads its log, stays where it scrolled, searches, and stops it with proof', async () => {
-    const client = NativeClient.of(served);
-    const { page, faults } = await openPage(browser);
-    await page.goto(await signInLink(served.home));
+    const { client } = dashboard;
+    const { page, faults } = await openPage(dashboard.browser);
+    await page.goto(await signInLink(dashboard.served.home));
     await page.getByText('Nothing has been started yet').waitFor();
     const command = 'seq 1 5000; while read line; do echo "said $line"; done';
     const { id } = await client.start({ command, stdin: 'pipe', name: 'counter' });
@@ -78,11 +67,11 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
   });
 
   it('[DB17] finds failures first in the inbox, and what it has dealt with is gone on the next page too', async () => {
-    const client = NativeClient.of(served);
+    const { client } = dashboard;
     const failed = await client.run({ command: 'echo broken; exit 7', name: 'failing' });
     const fine = await client.run({ command: 'true', name: 'working' });
-    const { page, faults } = await openPage(browser);
-    await page.goto(await signInLink(served.home));
+    const { page, faults } = await openPage(dashboard.browser);
+    await page.goto(await signInLink(dashboard.served.home));
     await page.getByRole('grid').waitFor();
     await page.keyboard.press('g');
     await page.keyboard.press('i');
@@ -93,8 +82,8 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
     expect(await accessFaults(page)).toEqual([]);
     await page.keyboard.press('e');
     await page.getByRole('link', { name: 'failing' }).waitFor({ state: 'detached' });
-    const next = await openPage(browser);
-    await next.page.goto(await signInLink(served.home));
+    const next = await openPage(dashboard.browser);
+    await next.page.goto(await signInLink(dashboard.served.home));
     await next.page.getByRole('grid').waitFor();
     await next.page.goto(`${new URL(next.page.url()).origin}/#/inbox`);
     await next.page.getByRole('link', { name: 'working' }).waitFor();
@@ -104,7 +93,7 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
   });
 
   it('[DB12] shows names, commands and output of others as text: nothing in them runs, hides or turns around', async () => {
-    const client = NativeClient.of(served);
+    const { client } = dashboard;
     const name = '<img src=x onerror=alert(1)>';
     const command = `printf '<script>alert(2)</script> \\033]0;title\\007\\342\\200\\256gnp.exe \\033[31mred\\033[0m\\n'; : '\u202egpj.exe'`;
     const { id } = await client.start({
@@ -112,14 +101,14 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
       name,
       labels: { '<b>': '"><svg onload=alert(3)>' },
     });
-    const { page, faults } = await openPage(browser);
+    const { page, faults } = await openPage(dashboard.browser);
     page.on('dialog', (dialog) => {
       throw new Error(`a dialog was opened: ${dialog.message()}`);
     });
-    await page.goto(await signInLink(served.home));
+    await page.goto(await signInLink(dashboard.served.home));
     await page.getByText(name).first().waitFor();
     await page.getByText('⟨202e⟩gpj.exe').first().waitFor();
-    await page.goto(await signInLink(served.home, id));
+    await page.goto(await signInLink(dashboard.served.home, id));
     await page.getByText('<script>alert(2)</script>', { exact: true }).waitFor();
     await page.getByText('⟨202e⟩gnp.exe', { exact: true }).waitFor();
     await page.getByText('red', { exact: true }).waitFor();
@@ -132,7 +121,7 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
   });
 
   it('[DB7] every page passes a checker for accessibility, dark and light, wide and narrow', async () => {
-    const client = NativeClient.of(served);
+    const { client } = dashboard;
     const { id } = await client.start({ command: "printf '\\033[31mred\\033[0m\\n'; exit 2" });
     // All four with `npm run test:dashboard`.
     const looks = [
@@ -146,14 +135,14 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
         : []),
     ] as const;
     for (const [colorScheme, width] of looks) {
-      const { page, faults } = await openPage(browser, {
+      const { page, faults } = await openPage(dashboard.browser, {
         colorScheme,
         viewport: { width, height: 800 },
       });
-      await page.goto(served.server.url);
+      await page.goto(dashboard.served.server.url);
       await page.getByText('needs a sign-in link').waitFor();
       expect(await accessFaults(page)).toEqual([]);
-      await page.goto(await signInLink(served.home));
+      await page.goto(await signInLink(dashboard.served.home));
       await page.getByRole('grid').waitFor();
       expect(await accessFaults(page)).toEqual([]);
       const url = new URL(page.url()).origin;

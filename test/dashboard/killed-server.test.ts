@@ -45,4 +45,24 @@ describe.skipIf(!hasBrowser)('a page whose server is killed', () => {
     }
     expect(faults).toEqual([]);
   });
+
+  it('[DB16] loads a log again when the server was not there for its first request', async () => {
+    const place = new Place();
+    onCleanup(() => place.close());
+    await serve(place);
+    const id = await place.finished('echo late');
+    const { page, faults } = await openPage(browser);
+    let refused = 0;
+    await page.route(
+      (url) => url.pathname === `/v1/processes/${id}`,
+      async (route) => {
+        refused += 1;
+        await route.abort('connectionrefused');
+      },
+      { times: 1 },
+    );
+    await page.goto(await signInLink(place.home, id));
+    await page.getByText('late', { exact: true }).waitFor();
+    expect([refused, faults]).toEqual([1, []]);
+  });
 });

@@ -1,40 +1,31 @@
 // Terminals in the dashboard, in a real browser: watching changes nothing, the keyboard is taken and given back, and hostile
 // output neither freezes the page nor is answered twice.
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
 import {
   accessFaults,
   hasBrowser,
   openPage,
   signInLink,
-  startBrowser,
+  useDashboard,
   type Watched,
 } from '../support/browser.ts';
-import { serve, type Served } from '../support/coder-client.ts';
-import { NativeClient } from '../support/native-client.ts';
 
 describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
-  let browser: Browser;
-  let served: Served;
-  let client: NativeClient;
-  beforeAll(async () => {
-    [browser, served] = await Promise.all([startBrowser(), serve()]);
-    client = NativeClient.of(served);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await served.stop();
-  });
+  const dashboard = useDashboard();
 
   async function terminal(script: string): Promise<string> {
     const argv = ['/bin/sh', '-c', script];
-    const { json } = await client.post('/v1/terminals', { argv, size: { cols: 90, rows: 20 } });
+    const { json } = await dashboard.client.post('/v1/terminals', {
+      argv,
+      size: { cols: 90, rows: 20 },
+    });
     return (json as { process: { id: string } }).process.id;
   }
 
   async function watch(id: string): Promise<Watched> {
-    const watched = await openPage(browser);
-    await watched.page.goto(await signInLink(served.home, id));
+    const watched = await openPage(dashboard.browser);
+    await watched.page.goto(await signInLink(dashboard.served.home, id));
     await watched.page.locator('.xterm-screen').waitFor();
     return watched;
   }
@@ -45,7 +36,7 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
   }
 
   async function inputs(id: string): Promise<unknown[]> {
-    const { json } = await client.get(`/v1/processes/${id}/events?maxBytes=1000000`);
+    const { json } = await dashboard.client.get(`/v1/processes/${id}/events?maxBytes=1000000`);
     return (json as { events: { kind: string }[] }).events.filter(({ kind }) => kind === 'input');
   }
 
@@ -60,10 +51,10 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
     await page.getByText('Watching').waitFor();
     expect(await accessFaults(page)).toEqual([]);
     const answers = await inputs(id);
-    await client.post(`/v1/terminals/${id}/input`, { text: 'hello\n' });
+    await dashboard.client.post(`/v1/terminals/${id}/input`, { text: 'hello\n' });
     await shows(page, 'got');
     expect(await inputs(id)).toHaveLength(answers.length + 1);
-    const { json } = await client.get(`/v1/terminals/${id}`);
+    const { json } = await dashboard.client.get(`/v1/terminals/${id}`);
     expect(json).toMatchObject({ size: { cols: 90, rows: 20 } });
     expect(faults).toEqual([]);
   });
@@ -75,7 +66,9 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
     await page.getByText('You type.').waitFor();
     await page.keyboard.type('by hand\n');
     await shows(page, 'got by hand');
-    const refused = await client.post(`/v1/terminals/${id}/input`, { text: 'by an agent\n' });
+    const refused = await dashboard.client.post(`/v1/terminals/${id}/input`, {
+      text: 'by an agent\n',
+    });
     expect(refused.json).toMatchObject({
       error: {
         code: 'keyboard_held',
@@ -84,14 +77,16 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
     });
     const other = await watch(id);
     await other.page.keyboard.press('t');
-    await other.page.getByText('Somebody else has the keyboard').waitFor();
+    await other.page.getByText('Another person has the keyboard').waitFor();
     await other.page.getByRole('button', { name: 'Leave it' }).click();
     await page.keyboard.press('Control+]');
     await page.getByText('Watching').waitFor();
-    const taken = await client.post(`/v1/terminals/${id}/input`, { text: 'by an agent\n' });
+    const taken = await dashboard.client.post(`/v1/terminals/${id}/input`, {
+      text: 'by an agent\n',
+    });
     expect(taken.status).toBe(200);
     await shows(page, 'got by an agent');
-    const { json } = await client.get(`/v1/processes/${id}/events?maxBytes=1000000`);
+    const { json } = await dashboard.client.get(`/v1/processes/${id}/events?maxBytes=1000000`);
     const notes = (json as { events: { kind: string; body: unknown }[] }).events.filter(
       ({ kind }) => kind === 'note',
     );
@@ -100,6 +95,34 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
       { note: 'keyboard', action: 'given' },
     ]);
     expect([...faults, ...other.faults]).toEqual([]);
+  });
+
+  it('[DB21] shows any moment while the program goes on, by its runs and by the time line, and returns to now', async () => {
+    const argv = ['/bin/bash', '--norc', '--noprofile'];
+    const body = { argv, env: { PS1: '$ ', HOME: '/' }, size: { cols: 60, rows: 12 } };
+    const { json } = await dashboard.client.post('/v1/terminals', body);
+    const { id } = (json as { process: { id: string } }).process;
+    const run = (command: string) => dashboard.client.post(`/v1/terminals/${id}/run`, { command });
+    await run('clear; echo "on""e"');
+    await run('clear; echo "tw""o"; (exit 4)');
+    const { page, faults } = await watch(id);
+    await shows(page, 'two');
+    const runs = page.getByRole('complementary', { name: 'Runs' });
+    await runs.getByText('exit 4', { exact: true }).waitFor({ state: 'attached' });
+    await runs.getByRole('button').last().click();
+    await shows(page, 'one');
+    await page.getByText('ago · event').waitFor();
+    await run('clear; echo "thr""ee"');
+    expect(await page.locator('.xterm-rows').textContent()).toContain('one');
+    expect(await accessFaults(page)).toEqual([]);
+    await page.keyboard.press('L');
+    await shows(page, 'three');
+    await page.keyboard.press('0');
+    await page.getByText('ago · event').waitFor();
+    await page.getByRole('button', { name: 'Live' }).click();
+    await shows(page, 'three');
+    expect(faults).toEqual([]);
+    await dashboard.client.delete(`/v1/processes/${id}?force=true`);
   });
 
   it('[DB15] hostile output neither freezes the page nor makes it answer', async () => {

@@ -5,6 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serve, type Served } from '../support/coder-client.ts';
 import { describeHosts, onCleanup, OWNER, startProcess, waitFor } from '../support/hosts.ts';
 import { NativeClient } from '../support/native-client.ts';
+import type {
+  TerminalRunInfo,
+  Timeline,
+  TimePoint,
+} from '../../src/protocol/dashboard/timeline.ts';
+import type { ThumbnailMessage } from '../../src/protocol/dashboard/thumbnail.ts';
 import type { Results } from '../../src/protocol/host-api.ts';
 
 interface Message {
@@ -175,6 +181,77 @@ describe("the dashboard's connection", () => {
       await watcher.until(() => watcher.bytes > taken);
     }
     expect(watcher.bytes).toBe(3_000_000);
+    await client.delete(`/v1/processes/${id}?force=true`);
+  });
+
+  it('[DB18] a picture of a terminal has its lines, then only those that changed', async () => {
+    const argv = ['/bin/sh', '-c', "stty -echo; printf '\\033[31mred\\033[0m one\\ntwo\\n'; cat"];
+    const { json } = await client.post('/v1/terminals', { argv, size: { cols: 40, rows: 6 } });
+    const { id, owner } = (json as { process: { id: string; owner: string } }).process;
+    // The cursor is below them when their last line has ended, too.
+    await client.post(`/v1/terminals/${id}/wait`, { text: 'two', cursorRow: 2 });
+    const watcher = await Watcher.open(served.port, served.token);
+    watcher.say({ type: 'thumbnail', channel: 1, owner, id, theme: 'dark', hz: 4 });
+    const first = await watcher.until(() => watcher.find('thumbnail'));
+    expect(first).toMatchObject({ cols: 40, rows: 6, cursor: [2, 0] });
+    const lines = (message: Message): Map<number, string> =>
+      new Map(
+        (message as unknown as ThumbnailMessage).lines.map(([row, runs]) => [
+          row,
+          runs.map(([, , text]) => text).join(''),
+        ]),
+      );
+    expect(lines(first).size).toBe(6);
+    expect(lines(first).get(0)).toMatch(/^red one/);
+    await client.post(`/v1/terminals/${id}/input`, { text: 'three\n' });
+    const next = await watcher.until(() =>
+      watcher.messages.find((each) => each.type === 'thumbnail' && each !== first),
+    );
+    expect([...lines(next)]).toEqual([[2, expect.stringMatching(/^three/)]]);
+    await client.delete(`/v1/processes/${id}?force=true`);
+  });
+
+  it('[DB21] the course of a terminal has its times, runs and marks; any moment and byte has its event and its screen', async () => {
+    const argv = ['/bin/bash', '--norc', '--noprofile'];
+    const { json } = await client.post('/v1/terminals', { argv, env: { PS1: '$ ', HOME: '/' } });
+    const { id, owner } = (json as { process: { id: string; owner: string } }).process;
+    const run = async (command: string) =>
+      (await client.post(`/v1/terminals/${id}/run`, { command })).json as { endSeq: number };
+    const first = await run('echo "fir""st"');
+    await client.post(`/v1/terminals/${id}/mark`, { label: 'between' });
+    await run('clear; echo "sec""ond"; (exit 3)');
+    const { runs } = (await client.get(`/v1/terminals/${id}/runs`)).json as {
+      runs: TerminalRunInfo[];
+    };
+    expect(runs).toMatchObject([
+      { command: 'echo "fir""st"', exitCode: 0, endSeq: first.endSeq },
+      { exitCode: 3, outputFrom: expect.any(Number) as number },
+    ]);
+    const course = (await client.get(`/v1/processes/${id}/timeline`)).json as unknown as Timeline;
+    expect(course.marks.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(['run', 'runEnd', 'mark']),
+    );
+    expect(course.marks).toContainEqual(
+      expect.objectContaining({ kind: 'mark', label: 'between' }),
+    );
+    expect(course.points[0]).toMatchObject({ seq: 1, offset: 0 });
+    expect(course.points.at(-1)?.seq).toBe(course.seq);
+    const at = async (query: string) =>
+      (await client.get(`/v1/processes/${id}/at?${query}`)).json as unknown as TimePoint;
+    const of = course.points.at(-1)?.offset ?? 0;
+    expect((await at(`offset=${of}`)).seq).toBe(course.seq);
+    expect(await at('offset=0')).toMatchObject({ offset: 0 });
+    const begun = runs[1]?.outputFrom ?? 0;
+    const found = await at(`offset=${begun}`);
+    expect(found.offset).toBeLessThanOrEqual(begun);
+    expect((await at(`ms=${found.atMs}`)).seq).toBeGreaterThanOrEqual(found.seq);
+    expect((await client.get(`/v1/processes/${id}/at`)).status).toBe(400);
+    const watcher = await Watcher.open(served.port, served.token);
+    watcher.say({ type: 'paint', ask: 7, owner, id, at: first.endSeq });
+    const painted = await watcher.until(() => watcher.find('done'));
+    expect(painted).toMatchObject({ ask: 7, seq: first.endSeq });
+    expect(painted['screen']).toContain('first');
+    expect(painted['screen']).not.toContain('second');
     await client.delete(`/v1/processes/${id}?force=true`);
   });
 

@@ -7,6 +7,7 @@ import { connectKeeper } from '../../src/keeper/connect.ts';
 import { openHome } from '../../src/keeper/home.ts';
 import type { KeeperLink } from '../../src/keeper/link.ts';
 import { HoldfastError } from '../../src/protocol/errors.ts';
+import { commandOf, readEntry } from '../../src/system/proc-table.ts';
 import { onCleanup, OWNER, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { inject, type Injection } from './injection.ts';
 import type { FaultRow } from './matrix.ts';
@@ -92,7 +93,10 @@ export class Campaign {
     const { home } = this.keeper;
     const wrong: string[] = [];
     try {
-      if (!isThere(this.keeper.link.keeper.pid)) throw new Error('the keeper has ended');
+      if (!isThere(this.keeper.link.keeper.pid))
+        throw new Error(
+          `the keeper has ended: ${readFileSync(openHome(home).log, 'utf8').slice(-2000)}`,
+        );
       // Its connection may have been cut.
       const link = await connectKeeper({ home, env: {}, startIfMissing: false });
       await this.keeper.link.close();
@@ -238,5 +242,8 @@ function children(pid: number): string[] {
   const found = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1').trim().split(' '),
   );
-  return found.filter(Boolean).map((child) => `child ${child}`);
+  return found.filter(Boolean).map((child) => {
+    const { state, parent } = readEntry(Number(child)) ?? {};
+    return `child ${child} (${state}, of ${parent}): ${commandOf(Number(child))}`;
+  });
 }

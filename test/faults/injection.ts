@@ -5,6 +5,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 export interface Injection {
   readonly call: string;
@@ -62,8 +63,17 @@ export async function inject(
     return { calls: count(text, `${call}(`), failed: count(text, '(INJECTED)') };
   };
   const detach = async (): Promise<Injected> => {
+    // strace replaces the number of a call that is to fail by an invalid one, and the error when the call returns. A thread that is
+    // let go in between gets ENOSYS, for which libuv ends the program. Stopped threads are not in between.
+    process.kill(pid, 'SIGSTOP');
+    const isStopped = (): boolean => {
+      const here = readdirSync(`/proc/${pid}/task`).filter((thread) => threads.includes(thread));
+      return count(readFileSync(notes, 'latin1'), '--- stopped by SIGSTOP ---') >= here.length;
+    };
+    while (!isStopped()) await nextTurn();
     strace.kill('SIGINT');
     await ended;
+    process.kill(pid, 'SIGCONT');
     const all = soFar();
     rmSync(notes);
     return all;

@@ -270,8 +270,9 @@ async function linked(socket: string, round: Round): Promise<void> {
   let link: KeeperLink;
   try {
     link = await openLink(socket);
-  } catch {
-    round.refused.set('no link', (round.refused.get('no link') ?? 0) + 1);
+  } catch (error) {
+    const code = error instanceof HoldfastError ? error.code : 'no link';
+    round.refused.set(code, (round.refused.get(code) ?? 0) + 1);
     return;
   }
   try {

@@ -1,5 +1,6 @@
 // What every host promises, in process and over a keeper.
 
+import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -17,6 +18,7 @@ import {
   pages,
   startProcess,
   temporaryFolder,
+  untilPrinted,
   waitFor,
 } from '../support/hosts.ts';
 import { sized } from '../support/slow.ts';
@@ -79,6 +81,30 @@ describeHosts((make) => {
         .split('\n')
         .map((line) => line.split('=')[0]);
       expect(names).toEqual(['HOLDFAST_PROCESS', 'KEPT', 'OWN', 'PATH', 'PWD']);
+    });
+
+    it('[H3] a variable that a start replaces is there once, whatever starts beside it replace', async () => {
+      const api = await make();
+      const replaced = [
+        { HOME: '/one' },
+        { PATH: '/usr/bin:/bin', LANG: 'two' },
+        {},
+        { HOME: '/4' },
+      ];
+      const shown = await Promise.all(
+        Array.from({ length: 20 }, async (_, turn) => {
+          const env: Record<string, string> = replaced[turn % replaced.length] ?? {};
+          const id = await startProcess(api, { command: 'env', env });
+          await waitFor(api, id, closed);
+          const lines = (await outputText(api, id)).trim().split('\n');
+          const names = lines.map((line) => line.split('=', 1)[0]);
+          const own = Object.entries(env).filter(
+            ([name, value]) => !lines.includes(`${name}=${value}`),
+          );
+          return { own, twice: names.length - new Set(names).size };
+        }),
+      );
+      expect(shown).toEqual(shown.map(() => ({ own: [], twice: 0 })));
     });
 
     it("[L41] a bash that tells its statuses reads the user's own BASH_ENV, and hands that on", async () => {
@@ -203,7 +229,8 @@ describeHosts((make) => {
         streams: 'pty',
         size,
       });
-      await waitFor(api, id, { kind: 'text', text: '33 101' });
+      // What is typed before the line has ended is echoed inside it.
+      await untilPrinted(api, id, '33 101\r\n');
       await api.resize(OWNER, { id, size: { cols: 90, rows: 20 } });
       await api.write(OWNER, { id, data: Buffer.from('typed\n') });
       await waitFor(api, id, closed);
@@ -438,32 +465,48 @@ describeHosts((make) => {
       );
     });
 
+    it('[D25] is answered when the process is settled, if nobody is left', async () => {
+      const api = await make();
+      for (const signal of ['kill', 'terminate', 'kill', 'terminate']) {
+        const id = await startProcess(api, {
+          command: '(sleep 1000; exit 1) & sleep 1000 & exit 3',
+        });
+        await waitFor(api, id, { kind: 'exit' });
+        const { survivors } = await api.signal(OWNER, { id, signal });
+        const { settled } = await api.get(OWNER, { id });
+        expect([signal, survivors, settled]).toEqual([signal, [], true]);
+      }
+    });
+
     it('[H18] reaches stopped children, and descendants that left by setsid and double fork', async () => {
       const api = await make();
       const script =
         'setsid sh -c "trap \\"\\" TERM; echo one; while :; do sleep 1; done" & (setsid sh -c "(sleep 1000 & echo two)" &) ; sleep 1000 & kill -STOP $!; wait';
-      const id = await startProcess(api, { command: script });
+      const env = { MARK: randomUUID() };
+      const id = await startProcess(api, { command: script, env });
       await waitFor(api, id, { kind: 'text', text: 'one' });
       await waitFor(api, id, { kind: 'text', text: 'two' });
       const answer = await api.signal(OWNER, { id, signal: 'terminate', graceMs: 100 });
       expect(answer.survivors).toEqual([]);
       expect(answer.escapees.length).toBeGreaterThanOrEqual(2);
-      expect(processesMarked(id)).toEqual([]);
+      expect(processesMarked(env)).toEqual([]);
       expect((await api.get(OWNER, { id })).settled).toBe(true);
     });
 
     it('[H19] ends what is left of a process whose root has exited', async () => {
       const api = await make();
+      const env = { MARK: randomUUID() };
       const id = await startProcess(api, {
+        env,
         // The daemon closes its streams itself: while it is between fork and exec, /proc shows it without an environment.
         command: `setsid sh -c 'exec >/dev/null 2>&1; while :; do sleep 1000; done' &`,
       });
       const met = await waitFor(api, id, closed);
       expect(met.process.outcome).toEqual({ kind: 'exit', code: 0 });
-      expect(processesMarked(id)).not.toEqual([]);
+      expect(processesMarked(env)).not.toEqual([]);
       const answer = await api.signal(OWNER, { id, signal: 'kill' });
       expect(answer.survivors).toEqual([]);
-      expect(processesMarked(id)).toEqual([]);
+      expect(processesMarked(env)).toEqual([]);
     });
 
     it('[H20] refuses a signal that does not exist, by name', async () => {
@@ -594,8 +637,10 @@ describeHosts((make) => {
     it('[H26] waits for silence, which output puts off', async () => {
       const api = await make();
       const id = await startProcess(api, {
-        command: 'for i in $(seq 20); do echo $i; sleep 0.05; done; sleep 100',
+        command: 'for i in $(seq 8); do echo $i; sleep 0.05; done; sleep 100',
       });
+      // Before its first output it is silent since its start.
+      await waitFor(api, id, { kind: 'text', text: '1' });
       const met = await waitFor(api, id, { kind: 'silence', forMs: 300 });
       expect(met).toMatchObject({ met: true, kind: 'silence' });
       // A timer may come a millisecond early.
@@ -639,7 +684,8 @@ describeHosts((make) => {
       await parkedCount(api, 4);
       controller.abort();
       for (const ended of [...parked, reading]) expect((await ended).code).toBe('aborted');
-      expect((await api.health(OWNER, {})).parkedWaits).toBe(0);
+      // A host of a fleet hears of it a moment later.
+      while ((await api.health(OWNER, {})).parkedWaits > 0) await nextTurn();
       expect((await api.get(OWNER, { id })).state).toBe('running');
     });
   });
@@ -718,14 +764,13 @@ describeHosts((make) => {
 
     it('[H33] refuses a start beyond the number of live processes, and a removal of a live one', async () => {
       const api = await make({ limits: { liveCount: 2 } });
-      const [first] = await Promise.all(
-        [1, 2].map(() => startProcess(api, { command: 'sleep 100' })),
-      );
-      const id = first ?? '';
+      const env = { MARK: randomUUID() };
+      const id = await startProcess(api, { command: 'sleep 100', env });
+      await startProcess(api, { command: 'sleep 100' });
       expect((await failure(api.start(OWNER, { command: 'true' }))).code).toBe('limit_reached');
       expect((await failure(api.remove(OWNER, { id }))).code).toBe('still_running');
       await api.remove(OWNER, { id, force: true });
-      expect(processesMarked(id)).toEqual([]);
+      expect(processesMarked(env)).toEqual([]);
       expect((await api.start(OWNER, { command: 'true' })).attached).toBe(false);
     });
   });
@@ -780,16 +825,14 @@ async function parkedCount(api: HostApi, count: number): Promise<void> {
   while ((await api.health(OWNER, {})).parkedWaits < count) await nextTurn();
 }
 
-/** Living processes that carry the mark of one process. */
-function processesMarked(id: string): number[] {
+/** Living processes that have this variable. */
+function processesMarked({ MARK }: { readonly MARK: string }): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => {
       try {
         const alive = !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-        return (
-          alive && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOLDFAST_PROCESS=${id}`)
-        );
+        return alive && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`MARK=${MARK}`);
       } catch {
         return false;
       }

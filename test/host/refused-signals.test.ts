@@ -26,7 +26,8 @@ const isPossible =
   spawnSync('setpriv', [...withoutKill, ...asNobody, 'true']).status === 0;
 
 async function keeperWithoutKill(home: string): Promise<KeeperLink> {
-  const starter = [process.execPath, program('starter.mjs'), home];
+  // A cgroup would end everything in it, whose ever it is.
+  const starter = [process.execPath, program('starter.mjs'), home, '--no-cgroups'];
   execFileSync('setpriv', [...withoutKill, ...starter]);
   onCleanup(() => stopKeeper(home));
   const link = await connectKeeper({ home, env: {}, startIfMissing: false });

@@ -1,4 +1,4 @@
-// What a process has cost, held against GNU time, which asks the kernel for the same.
+// What a process without a cgroup of its own has cost, held against GNU time, which asks the kernel for the same.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -41,7 +41,7 @@ function usageOf({ usage }: ProcessInfo): Usage {
 
 describe('what a process used', () => {
   it.skipIf(!existsSync(TIME))('[H70] is what GNU time says of the same programs', async () => {
-    const host = await overKeeper();
+    const host = await overKeeper({ groups: false });
     for (const command of [
       busy(300),
       `${node} -e 'Buffer.alloc(${LARGE_BYTES}, 1)'`,
@@ -67,7 +67,7 @@ describe('what a process used', () => {
   });
 
   it('[H70] has an exact peak above that of the host, and only a bound below it', async () => {
-    const host = await overKeeper();
+    const host = await overKeeper({ groups: false });
     const small = usageOf(await ended(host, 'true'));
     expect(small.peakMemoryBytes).toBeUndefined();
     expect(small.peakMemoryAtMostBytes).toBeGreaterThan(0);
@@ -77,7 +77,7 @@ describe('what a process used', () => {
   });
 
   it('[H70] is there from the exit on, in the completion too, and does not change the outcome', async () => {
-    const host = await overKeeper();
+    const host = await overKeeper({ groups: false });
     const id = await startProcess(host, { command: 'read _; exit 3', stdin: 'pipe' });
     expect((await host.get(OWNER, { id })).usage).toBeUndefined();
     await host.write(OWNER, { id, data: Buffer.from('\n') });
@@ -99,7 +99,7 @@ describe('what a process used', () => {
   });
 
   it('[H71] counts an orphan of the root, also one that outlives it', async () => {
-    const host = await overKeeper();
+    const host = await overKeeper({ groups: false });
     const orphan = `(${busy(400)} > /dev/null 2>&1 &)`;
     const { userMs, systemMs, complete } = usageOf(await ended(host, orphan));
     expect(userMs + systemMs).toBeGreaterThanOrEqual(400);
@@ -107,7 +107,7 @@ describe('what a process used', () => {
   });
 
   it('[H71] says that it is not complete when an orphan cannot be counted for it', async () => {
-    const host = await overKeeper();
+    const host = await overKeeper({ groups: false });
     const holds = await startProcess(host, { command: 'read _', stdin: 'pipe' });
     for (const pid of await leaveStray(host)) {
       process.kill(pid, 'SIGKILL');
@@ -124,11 +124,11 @@ describe('what a process used', () => {
 
   it('[H71] survives the keeper, and is then called incomplete', async () => {
     const folder = temporaryFolder();
-    const first = await overKeeper({ folder });
+    const first = await overKeeper({ folder, groups: false });
     const { id, usage } = await ended(first, busy(200));
     process.kill(first.keeper.pid, 'SIGKILL');
     await first.ended;
-    const second = await overKeeper({ folder });
+    const second = await overKeeper({ folder, groups: false });
     expect((await second.get(OWNER, { id })).usage).toEqual({ ...usage, complete: false });
   });
 });

@@ -1,7 +1,7 @@
 // The keeper answers clients that wait for the exit of a process, on its own connection: while the server stands still,
 // after it was killed, after it left. A client of coder's sees an answer like any other.
 
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -88,10 +88,6 @@ async function parked(count: number): Promise<void> {
   while ((await keeper.health('*', {})).parkedWaits !== count);
 }
 
-function keeperSockets(): number {
-  return readdirSync(`/proc/${ready.keeperPid}/fd`).length;
-}
-
 /** Of the keeper: its callers, and the connections that it was handed. */
 function openSockets(): number {
   const folder = `/proc/${ready.keeperPid}/fd`;
@@ -103,6 +99,14 @@ function openSockets(): number {
     }
   });
   return links.filter((link) => link.startsWith('socket:')).length;
+}
+
+/** The keeper knows it, too: it may learn of an exit before it has seen that nobody reads on. */
+async function serverGone(signal: NodeJS.Signals): Promise<void> {
+  const linked = openSockets();
+  server.child.kill(signal);
+  await server.ended;
+  while (openSockets() >= linked) await keeper.health('*', {});
 }
 
 const ENDED = { output: 'said\n', running: false, exit_code: 7 };
@@ -142,11 +146,7 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
       const process = await held(connection());
       for (const caller of callers) caller.write(process.wait);
       await parked(callers.length);
-      const linked = openSockets();
-      server.child.kill(signal);
-      await server.ended;
-      // The keeper may learn of the exit before it has seen that nobody reads on.
-      while (openSockets() >= linked) await keeper.health('*', {});
+      await serverGone(signal);
       process.end();
       for (const caller of callers) {
         const answer = await caller.answer();
@@ -175,6 +175,37 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
     });
   });
 
+  it('[SV22] is answered when its start itself waits, although the server was killed meanwhile', async () => {
+    const path = join(temporaryFolder(), 'fifo');
+    execFileSync('mkfifo', [path]);
+    const command = `read _ < ${path}; exit 7`;
+    const caller = connection();
+    caller.write(asking('POST', '/v1/processes', { command, id: 'one', waitMs: 600_000 }));
+    await parked(1);
+    await serverGone('SIGKILL');
+    writeFileSync(path, '\n');
+    const answer = await caller.answer();
+    expect(reported(answer)).toMatchObject({
+      attached: false,
+      process: { id: 'one', outcome: { kind: 'exit', code: 7 } },
+    });
+    expect(answer.headers.get('connection')).toBe('close');
+  });
+
+  it('[SV22] gets the error of a start that waits from the server, and goes on with the next request', async () => {
+    const caller = connection();
+    const start = (spec: unknown): string => asking('POST', '/v1/processes', spec);
+    const refused = await caller.ask(start({ argv: ['no-such-program'], waitMs: 10_000 }));
+    expect([refused.status, reported(refused)]).toMatchObject([
+      422,
+      { error: { code: 'program_not_found' } },
+    ]);
+    for (const code of [3, 4, 5]) {
+      const ended = await caller.ask(start({ command: `exit ${code}`, waitMs: 10_000 }));
+      expect(reported(ended)).toMatchObject({ process: { outcome: { code } } });
+    }
+  });
+
   it('[SV22] gets the answers of one connection in the order of its requests, each once', async () => {
     const caller = connection();
     const [first, second] = [await held(caller), await held(caller)];
@@ -192,14 +223,14 @@ describe.skipIf(!connectionsCanBeHad())('a caller who waits', () => {
   it('[SV22] and leaves is let go: nothing of it stays in the keeper', async () => {
     const starter = connection();
     const process = await held(starter);
-    const before = keeperSockets();
+    const before = openSockets();
     const callers = Array.from({ length: 10 }, connection);
     for (const caller of callers) caller.write(process.wait);
     await parked(callers.length);
-    expect(keeperSockets()).toBeGreaterThanOrEqual(before + callers.length);
+    expect(openSockets()).toBeGreaterThanOrEqual(before + callers.length);
     for (const caller of callers) caller.close();
     await parked(0);
-    expect(keeperSockets()).toBeLessThanOrEqual(before);
+    while (openSockets() > before) await keeper.health('*', {});
     process.end();
   });
 

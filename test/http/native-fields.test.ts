@@ -20,6 +20,14 @@ type Effect = () => Promise<void>;
 const get = async (path: string): Promise<Json> => (await client.get(path)).json;
 const post = async (path: string, body: object): Promise<Json> =>
   (await client.post(path, body)).json;
+/** The hits of a search over all processes. */
+const searched = async (query: string): Promise<unknown> => {
+  const response = await fetch(`${served.server.url}/v1/search?${query}`, {
+    headers: { authorization: `Bearer ${served.token}` },
+  });
+  const lines = (await response.text()).trimEnd().split('\n');
+  return lines.map((line) => JSON.parse(line) as Json).filter(({ type }) => type === 'hits');
+};
 const size = { cols: 61, rows: 11 };
 const BASH = { argv: ['/bin/bash', '--norc'], env: { PS1: '$ ', HOME: '/' } };
 
@@ -312,8 +320,9 @@ const processEffects: Record<string, Record<string, Effect>> = {
   },
   holdLease: {
     ttlMs: async () => {
-      await post('/v1/leases/short', { ttlMs: 1000 });
+      await post('/v1/leases/short', { ttlMs: 60_000 });
       const { id } = await started({ command: 'sleep 1000', lease: 'short' });
+      await post('/v1/leases/short', { ttlMs: 1 });
       expect(await post(`/v1/processes/${id}/wait`, {})).toMatchObject({ timedOut: false });
     },
   },
@@ -338,6 +347,52 @@ const processEffects: Record<string, Record<string, Effect>> = {
       const waiting = get(`${since}&waitMs=20000`);
       await client.run({ command: 'true' });
       expect((await waiting)['version']).not.toBe(version);
+    },
+  },
+  searchAll: Object.fromEntries(
+    [
+      ['pattern', 'pattern=nothing-of-this'],
+      ['kind', 'pattern=o.e&kind=text'],
+      ['ignoreCase', 'pattern=two&ignoreCase=true', 'pattern=two'],
+      ['context', 'pattern=Two&context=1', 'pattern=Two'],
+      ['name', 'pattern=one&name=nobody'],
+      ['label', 'pattern=one&label=none'],
+      ['state', 'pattern=one&state=lost'],
+      ['limit', 'pattern=one&limit=1'],
+      ['perProcess', 'pattern=one&perProcess=1'],
+      ['before', 'pattern=one&before=0'],
+    ].map(([field = '', query = '', without = 'pattern=one']) => [
+      field,
+      () => differ(searched(query), searched(without)),
+    ]),
+  ),
+  timeline: { points: parameter(ofEnded('/timeline'), 'points=2') },
+  pointAt: {
+    offset: parameter(ofEnded('/at'), 'offset=1000000', 'offset=0'),
+    ms: parameter(ofEnded('/at'), 'ms=281474976710000', 'ms=1'),
+  },
+  shareProcess: {
+    forMs: async () => {
+      const share = async (body: object): Promise<number> => {
+        const { session } = await post(`/v1/processes/${ended}/share`, body);
+        const { createdAtMs, expiresAtMs } = session as Record<string, number>;
+        return (expiresAtMs ?? 0) - (createdAtMs ?? 0);
+      };
+      expect(await share({ forMs: 5000 })).toBe(5000);
+      expect(await share({})).toBe(3_600_000);
+    },
+  },
+  attention: {
+    quietMs: async () => {
+      const { id } = await started({ command: 'exec sleep 1000' });
+      const needs = async (query: string): Promise<string[]> =>
+        ((await get(`/v1/attention${query}`)) as { needs: { id: string }[] }).needs.map(
+          (need) => need.id,
+        );
+      await post(`/v1/processes/${id}/wait`, { for: [{ kind: 'silence', forMs: 2 }] });
+      expect(await needs('?quietMs=1')).toContain(id);
+      expect(await needs('')).not.toContain(id);
+      await post(`/v1/processes/${id}/signal`, { signal: 'SIGKILL' });
     },
   },
   completions: {
@@ -405,8 +460,8 @@ function signalFields(path: string): Record<string, Effect> {
   const isTerminal = path.endsWith('terminals');
   const start = (command: string): Promise<ProcessInfo> =>
     isTerminal ? opened({ argv: ['sh', '-c', command] }) : started({ command });
-  const outcome = async (spec: object, command = 'sleep 1000'): Promise<unknown> => {
-    const { id } = await start(`echo up; ${command}`);
+  const outcome = async (spec: object, before = ':'): Promise<unknown> => {
+    const { id } = await start(`${before}; echo up; while :; do sleep 1; done`);
     await post(`/v1/processes/${id}/wait`, { for: [{ kind: 'text', text: 'up' }] });
     await post(`${path}/${id}/signal`, { signal: 'SIGTERM', ...spec });
     const { met } = await post(`/v1/processes/${id}/wait`, {});
@@ -425,12 +480,9 @@ function signalFields(path: string): Record<string, Effect> {
       expect(await outcome({ reach: 'all' })).toMatchObject({ signal: 'SIGTERM' });
     },
     graceMs: async () =>
-      expect(
-        await outcome(
-          { signal: 'terminate', graceMs: 1 },
-          'trap "" TERM; while :; do sleep 1; done',
-        ),
-      ).toMatchObject({ signal: 'SIGKILL' }),
+      expect(await outcome({ signal: 'terminate', graceMs: 1 }, 'trap "" TERM')).toMatchObject({
+        signal: 'SIGKILL',
+      }),
   };
 }
 
@@ -561,6 +613,9 @@ const terminalEffects: Record<string, Record<string, Effect>> = {
     after: async () => {
       expect(await hello('')).toHaveProperty('screen');
       expect(await hello('after=1')).toMatchObject({ seq: 1 });
+    },
+    at: async () => {
+      expect(await hello('at=1')).toMatchObject({ seq: 1, screen: expect.any(String) as string });
     },
     readOnly: async () => {
       const socket = attach('readOnly=true');

@@ -5,11 +5,12 @@ import type { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { HostApi, Missed } from '../../src/protocol/host-api.ts';
-import { Metrics } from '../../src/server/metrics.ts';
+import { Metrics } from '../../src/server/telemetry/metrics.ts';
 import { nativeRoutes } from '../../src/server/native/routes.ts';
 import type { NativeEvent } from '../../src/server/native/events.ts';
 import { Terminals } from '../../src/terminals/terminals.ts';
 import { PageSessions } from '../../src/server/dashboard/page-sessions.ts';
+import { UnreadAnswers } from '../../src/server/http/unread-answers.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
 import { openDoor, serve, type Served } from '../support/coder-client.ts';
 import { eventData, NativeClient, outputOf, type Frame } from '../support/native-client.ts';
@@ -60,6 +61,21 @@ async function followThroughCuts(path: string, random: () => number): Promise<Fr
     frames.push(...got);
     if (got.some(isEnd)) return frames;
   }
+}
+
+function routesOf({ server: { host }, home }: Served): ReturnType<typeof nativeRoutes> {
+  const clock = systemClock;
+  return nativeRoutes({
+    host,
+    maxBodyBytes: 1024,
+    metrics: new Metrics(),
+    clock,
+    startRate: new StartRate(clock),
+    pages: new PageSessions(home, clock),
+    bearer: () => undefined,
+    terminals: new Terminals(host, clock, home),
+    shell: '/bin/sh',
+  });
 }
 
 describe('following a process', () => {
@@ -124,21 +140,30 @@ describe('following a process', () => {
     }
   });
 
+  it('[SV31] a token that leaves too much unread gets no further large answer, but small ones', async () => {
+    const unread = new UnreadAnswers({ perToken: 100 });
+    const { port } = await openDoor(routesOf(served), { unread });
+    const reader = new NativeClient({ host: '127.0.0.1', port }, { authorization: 'Bearer full' });
+    const { id } = await client.start({ command: 'echo words' });
+    await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'closed' }] });
+    const large = ['text?maxBytes=1000000', 'bytes?maxBytes=1000000', 'events?maxBytes=1000000'];
+    const statuses = async (): Promise<number[]> => {
+      const paths = [...large, 'text', 'events'].map((path) => `/v1/processes/${id}/${path}`);
+      return Promise.all(paths.map(async (path) => (await reader.get(path)).status));
+    };
+    const terminal = async (): Promise<number> =>
+      (await reader.get(`/v1/terminals/${id}/snapshot`)).status;
+    const free = unread.take('admin', 60);
+    expect(await statuses()).toEqual([429, 429, 429, 200, 200]);
+    expect(await terminal()).toBe(429);
+    free();
+    expect(await statuses()).toEqual([200, 200, 200, 200, 200]);
+    expect(await terminal()).not.toBe(429);
+  });
+
   it('[API22] a reader that does not read costs a page, not the output, and then gets it all', async () => {
     const bytes = 48_000_000;
-    const clock = systemClock;
-    const { host } = served.server;
-    const routes = nativeRoutes({
-      host,
-      maxBodyBytes: 1024,
-      metrics: new Metrics(),
-      clock,
-      startRate: new StartRate(clock),
-      pages: new PageSessions(served.home, clock),
-      bearer: () => undefined,
-      terminals: new Terminals(host, clock, served.home),
-      shell: '/bin/sh',
-    });
+    const routes = routesOf(served);
     const { door, port } = await openDoor(routes);
     const sockets: Socket[] = [];
     door.on('connection', (socket: Socket) => sockets.push(socket));

@@ -9,7 +9,7 @@ import type { NativeEvent } from '../../src/server/native/events.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
 import { serve, type Served } from '../support/coder-client.ts';
 import { FakeClock } from '../support/fake-clock.ts';
-import { program } from '../support/hosts.ts';
+import { program, temporaryFolder } from '../support/hosts.ts';
 import { answered, NativeClient, outputOf } from '../support/native-client.ts';
 
 let served: Served;
@@ -156,8 +156,10 @@ describe('native operations', () => {
     const left = await mine.run({
       command: 'setsid sleep 600 </dev/null >/dev/null 2>&1 & exit 0',
     });
-    await mine.run({ command: 'true' });
-    await mine.run({ command: 'false' });
+    for (const command of ['true', 'false']) {
+      const ended = await mine.run({ command });
+      await mine.post(`/v1/processes/${ended}/wait`, { for: 'settled' });
+    }
     const foreign = await client.run({ command: 'true' });
     expect((await mine.post('/v1/prune')).json).toEqual({ removed: 2 });
     const { json } = await mine.get('/v1/processes');
@@ -249,9 +251,14 @@ describe('native operations', () => {
     });
     await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'text', text: 'ready' }] });
     const size = { cols: 133, rows: 44 };
-    expect((await client.post(`/v1/processes/${id}/resize`, { size })).json).toEqual({ seq: 3 });
+    const resized = await client.post(`/v1/processes/${id}/resize`, { size });
     const { json } = await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'exit' }] });
     expect(json).toMatchObject({ met: [{ process: { outcome: { kind: 'exit', code: 5 } } }] });
+    const { events } = (await client.get(`/v1/processes/${id}/events`)).json as {
+      events: NativeEvent[];
+    };
+    const recorded = events.find(({ kind }) => kind === 'resize');
+    expect(resized.json).toEqual({ seq: recorded?.seq });
     expect((await client.get(`/v1/processes/${id}/text`)).json).toMatchObject({
       text: expect.stringContaining('44 133') as string,
     });
@@ -423,7 +430,13 @@ describe('native owners and limits', () => {
     expect(json).toEqual({
       host: expect.objectContaining({ ...defaultLimits }),
       server: { maxBodyBytes: 1024 * 1024, startsPerSecond: 50, startsAtOnce: 200 },
+      enforcement: expect.objectContaining({ cpuSeconds: { by: 'rlimit' } }),
     });
+  });
+
+  it('[FL30] the hosts of a fleet are none where one keeper is served, and for the admin token', async () => {
+    expect((await client.get('/v1/hosts')).json).toEqual({ hosts: [] });
+    expect((await scoped('emil').get('/v1/hosts')).status).toBe(403);
   });
 });
 
@@ -578,7 +591,8 @@ describe('native figures', () => {
     const { headers, bytes } = await client.get('/metrics');
     expect(headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
     const lines = bytes.toString().trimEnd().split('\n');
-    const sample = /^holdfast_[a-z_]+(\{[a-z]+="[^"\n]*"(,[a-z]+="[^"\n]*")*\})? \d+(\.\d+)?$/;
+    const sample =
+      /^holdfast_[a-z_]+(\{[a-z]+="[^"\n]*"(,[a-z]+="[^"\n]*")*\})? \d+(\.\d+)?(e-\d+)?$/;
     for (const line of lines)
       expect(line).toMatch(line.startsWith('#') ? /^# (HELP|TYPE) / : sample);
     const text = lines.join('\n');
@@ -598,6 +612,20 @@ describe('native figures', () => {
     );
     expect(text).toMatch(/^holdfast_refusals_total\{code="not_found"\} \d+$/m);
     expect(text).not.toContain('evil');
+  });
+
+  it('[API32] metrics say what ended processes have used, and how many met a limit', async () => {
+    const command = `perl -e '1 while (times)[0] < 0.1'; head -c 100k /dev/zero > ${temporaryFolder()}/file`;
+    const { id } = await client.start({ command, limits: { fileBytes: 4096 } });
+    // It is counted when nothing of it is left.
+    await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'settled' }] });
+    const text = (await client.get('/metrics')).bytes.toString();
+    const seconds = /^holdfast_processes_cpu_seconds_total\{mode="user"\} ([\d.]+)$/m.exec(
+      text,
+    )?.[1];
+    expect(Number(seconds)).toBeGreaterThanOrEqual(0.09);
+    expect(text).toMatch(/^holdfast_processes_storage_bytes_total\{direction="written"\} \d+$/m);
+    expect(text).toMatch(/^holdfast_processes_limited_total\{limit="file_bytes"\} 1$/m);
   });
 
   it('[API70] a lease is opened, renewed and ended by its owner, and ends what was started under it', async () => {
@@ -655,6 +683,18 @@ describe('native figures', () => {
     const { id } = (opened as { session: { id: string } }).session;
     expect((await client.get('/v1/sessions')).json).toMatchObject({ sessions: [{ id }] });
     expect((await client.delete(`/v1/sessions/${id}`)).json).toEqual({});
+  });
+
+  it('[DB22] what a person looks at, the course of a process and links to it are answered as described', async () => {
+    const { id } = await client.start({ command: 'echo one; echo two' });
+    await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'closed' }] });
+    const { json: course } = await client.get(`/v1/processes/${id}/timeline?points=2`);
+    expect((course as { points: { seq: number }[] }).points[0]).toMatchObject({ seq: 1 });
+    expect((await client.get(`/v1/processes/${id}/at?offset=0`)).json).toMatchObject({ offset: 0 });
+    const { json: shared } = await client.post(`/v1/processes/${id}/share`, { forMs: 60_000 });
+    expect(shared).toMatchObject({ session: { only: [id] } });
+    expect((await client.get('/v1/attention')).json).toMatchObject({ needs: [] });
+    expect((await client.post(`/v1/processes/${id}/dismiss`)).json).toEqual({});
   });
 
   it('[API18] every operation that answers JSON was answered in this file as its description says', () => {

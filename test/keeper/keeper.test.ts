@@ -7,7 +7,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   symlinkSync,
   writeFileSync,
@@ -35,12 +34,13 @@ import {
   temporaryFolder,
   waitFor,
 } from '../support/hosts.ts';
+import { lookBelow } from '../support/files.ts';
 import { sized } from '../support/slow.ts';
 
 const run = promisify(execFile);
 
 describe('one per home', () => {
-  const starting = sized(16, 50);
+  const starting = sized(8, 50);
 
   it(`[K1] a race of ${starting} starters yields one keeper`, async () => {
     const home = temporaryFolder();
@@ -135,8 +135,8 @@ describe('one per home', () => {
       process.umask().toString(8).padStart(4, '0'),
       'x',
     ]);
-    const loose = walk(home).filter((path) => (lstatSync(path).mode & 0o077) !== 0);
-    expect(loose).toEqual([]);
+    const modes = lookBelow(home, (path) => ({ path, mode: lstatSync(path).mode }));
+    expect(modes.filter(({ mode }) => (mode & 0o077) !== 0)).toEqual([]);
     expect(readFileSync('/proc/net/unix', 'utf8')).not.toMatch(/@.*holdfast/);
   });
 
@@ -150,7 +150,7 @@ describe('one per home', () => {
 
   it('[K9] SIGTERM ends everything it holds, and leaves no descendant', async () => {
     const home = temporaryFolder();
-    const link = await overKeeper({ folder: home });
+    const link = await overKeeper({ folder: home, limits: { graceMs: 300 } });
     const id = await startProcess(link, {
       command: 'setsid sleep 1000 & trap "" TERM; echo up; while :; do sleep 1; done',
     });
@@ -291,8 +291,4 @@ function keepersOf(home: string): string[] {
 /** Resolves when a process that is not our child is gone: tail watches it by the means of the kernel. */
 async function gone(pid: number): Promise<void> {
   await run('tail', ['--pid', String(pid), '-s', '0.02', '-f', '/dev/null']);
-}
-
-function walk(folder: string): string[] {
-  return readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name)));
 }

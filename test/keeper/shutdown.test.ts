@@ -6,7 +6,9 @@ import { on, once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   truncateSync,
@@ -14,7 +16,7 @@ import {
 } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, type TestContext } from 'vitest';
 import { commandOf, isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import { openHome } from '../../src/keeper/home.ts';
@@ -30,6 +32,8 @@ const GOAL_MS = 15_000;
 const TIMEOUT_MS = 60_000 * RUNS;
 const isRoot = process.getuid?.() === 0;
 const took: string[] = [];
+/** Most of their time is the patience of a shutdown. Each ends what it began itself. */
+const describeAtOnce = RUNS === 1 ? describe.concurrent : describe;
 
 afterAll(() => {
   if (RUNS > 1) process.stdout.write(`${took.join('\n')}\n`);
@@ -83,7 +87,7 @@ function keeperOf(place: Place): number {
 
 const alive = (pid: number): boolean => isAlive(readEntry(pid));
 
-describe('shutdown always ends', () => {
+describeAtOnce('shutdown always ends', () => {
   it.skipIf(!isRoot)(
     '[K20] with a process of another user, which survives and is named (root only: it takes capabilities away)',
     async () => {
@@ -102,7 +106,8 @@ describe('shutdown always ends', () => {
             'setpriv',
             ['--bounding-set', '-kill', process.execPath, main, ...args],
             {
-              env: { ...process.env, ...place.env },
+              // Its cgroup would end it.
+              env: { ...process.env, ...place.env, HOLDFAST_CGROUPS: 'off' },
               encoding: 'utf8',
             },
           );
@@ -202,85 +207,87 @@ describe('shutdown always ends', () => {
     },
     TIMEOUT_MS,
   );
-});
 
-describe.runIf(isRoot)('shutdown always ends, on file systems (root only: it mounts them)', () => {
-  it.skipIf(!existsSync('/dev/fuse'))(
-    '[K20] with a process that hangs in a dead mount, which survives and is named',
-    async () => {
-      let hanging = 0;
-      await repeatedly(
-        'dead mount',
-        async (place) => {
-          const folder = join(place.folder, 'mount');
-          mkdirSync(folder);
-          const mount = new Running([folder], { script: program('dead-mount.mjs') });
-          await mount.until('stdout', 'ready');
-          const args = ['--background', '--stdin', '--cwd', folder, 'read _; exec ls .'];
-          const { result } = await place.json('run', ...args);
-          const { id, pid } = result['process'] as { id: string; pid: number };
-          hanging = pid;
-          mount.child.stdin?.write('die\n');
-          await mount.until('stdout', 'dead');
-          await place.run('send', id, 'go');
-          await mount.until('stdout', 'asked');
-          return {
-            undo: async () => {
-              mount.child.kill('SIGKILL');
-              await mount.ended;
-              execFileSync('umount', ['-l', folder]);
-            },
-          };
-        },
-        ({ ended, keeperPid }) => {
-          expect(ended.code).toBe(1);
-          expect(ended.stdout).toContain(
-            `The keeper (pid ${keeperPid}) is gone; 0 processes ended.`,
-          );
-          expect(ended.stdout).toContain(`SURVIVED: ${hanging} ls ., of process `);
-          expect([alive(keeperPid), alive(hanging)]).toEqual([false, true]);
-        },
-        { graceMs: 100 },
-      );
-    },
-    TIMEOUT_MS,
-  );
+  describe.runIf(isRoot)('on file systems (root only: it mounts them)', () => {
+    it.skipIf(!existsSync('/dev/fuse'))(
+      '[K20] with a process that hangs in a dead mount, which survives and is named',
+      async () => {
+        let hanging = 0;
+        await repeatedly(
+          'dead mount',
+          async (place) => {
+            const folder = join(place.folder, 'mount');
+            mkdirSync(folder);
+            const mount = new Running([folder], { script: program('dead-mount.mjs') });
+            await mount.until('stdout', 'ready');
+            // A shell asks for its folder as it starts: only then may the mount die.
+            const args = ['--stdin', '--cwd', folder, 'echo started; read _; exec ls .'];
+            const { result } = await place.json('run', '--background', ...args);
+            const { id, pid } = result['process'] as { id: string; pid: number };
+            hanging = pid;
+            await place.run('wait', id, '--for', 'text=started');
+            mount.child.stdin?.write('die\n');
+            await mount.until('stdout', 'dead');
+            await place.run('send', id, 'go');
+            await mount.until('stdout', 'asked');
+            return {
+              undo: async () => {
+                mount.child.kill('SIGKILL');
+                await mount.ended;
+                execFileSync('umount', ['-l', folder]);
+              },
+            };
+          },
+          ({ ended, keeperPid }) => {
+            expect(ended.code).toBe(1);
+            expect(ended.stdout).toContain(
+              `The keeper (pid ${keeperPid}) is gone; 0 processes ended.`,
+            );
+            expect(ended.stdout).toContain(`SURVIVED: ${hanging} ls ., of process `);
+            expect([alive(keeperPid), alive(hanging)]).toEqual([false, true]);
+          },
+          { graceMs: 100 },
+        );
+      },
+      TIMEOUT_MS,
+    );
 
-  it(
-    '[K20] with a full disk: an outcome that was told is not lost',
-    async () => {
-      let id = '';
-      await repeatedly(
-        'full disk',
-        async (place) => {
-          mkdirSync(place.home);
-          const size = ['-o', 'size=1m,mode=0700'];
-          execFileSync('mount', ['-t', 'tmpfs', ...size, 'tmpfs', place.home]);
-          // More than the reserve is held in memory, and has to make room for the outcome.
-          const command = 'read _; head -c 700000 /dev/zero; exit 7';
-          id = await place.background('--stdin', command);
-          fillUp(place.home);
-          await place.run('send', id, 'go');
-          expect((await place.run('wait', id)).code).toBe(7);
-          return { undo: () => void execFileSync('umount', ['-l', place.home]) };
-        },
-        async ({ place, ended, keeperPid }) => {
-          expect(ended).toMatchObject({
-            code: 0,
-            stdout: `The keeper (pid ${keeperPid}) is gone; no process was running.\n`,
-          });
-          expect((await place.run('wait', id)).code).toBe(7);
-          rmSync(join(place.home, 'filler'));
-        },
-      );
-    },
-    TIMEOUT_MS,
-  );
+    it(
+      '[K20] with a full disk: an outcome that was told is not lost',
+      async () => {
+        let id = '';
+        await repeatedly(
+          'full disk',
+          async (place) => {
+            mkdirSync(place.home);
+            const size = ['-o', 'size=1m,mode=0700'];
+            execFileSync('mount', ['-t', 'tmpfs', ...size, 'tmpfs', place.home]);
+            // More than the reserve is held in memory, and has to make room for the outcome.
+            const command = 'read _; head -c 700000 /dev/zero; exit 7';
+            id = await place.background('--stdin', command);
+            fillUp(place.home);
+            await place.run('send', id, 'go');
+            expect((await place.run('wait', id)).code).toBe(7);
+            return { undo: () => void execFileSync('umount', ['-l', place.home]) };
+          },
+          async ({ place, ended, keeperPid }) => {
+            expect(ended).toMatchObject({
+              code: 0,
+              stdout: `The keeper (pid ${keeperPid}) is gone; no process was running.\n`,
+            });
+            expect((await place.run('wait', id)).code).toBe(7);
+            rmSync(join(place.home, 'filler'));
+          },
+        );
+      },
+      TIMEOUT_MS,
+    );
+  });
 });
 
 describe('the end of a keeper', () => {
   it('[X30] orphans of nobody are ended with everybody below them, and counted', async () => {
-    const link = await overKeeper();
+    const link = await overKeeper({ groups: false });
     const pids = await leaveStray(link);
     expect(pids.map(alive)).toEqual([true, true]);
     expect(await link.stop()).toEqual({ ended: 0, strays: 2, survivors: [], problems: [] });
@@ -300,11 +307,13 @@ describe('the end of a keeper', () => {
       expect([words, none]).toContain(stdout);
       expect(code).toBe(0);
     }
-    expect(readFileSync(join(place.home, 'keeper.log'), 'utf8')).toBe('');
+    expect(readFileSync(join(place.home, 'keeper.log'), 'utf8')).not.toMatch(
+      /^\S+ (?:warn|error) /m,
+    );
     await place.close();
   });
 
-  it('[K24] its changes of state and those of its processes are in state.log, and nothing of their environment', async () => {
+  it('[K24] its changes of state and those of its processes are in keeper.log, and nothing of their environment', async () => {
     const place = new Place();
     const secret = 'a-value-of-the-environment';
     const seven = await place.background('--name', 'seven', '--env', `SECRET=${secret}`, 'exit 7');
@@ -313,13 +322,13 @@ describe('the end of a keeper', () => {
     const ended = await place.background(`echo ${secret}; sleep 1000`);
     const { result } = await place.json('status');
     await place.run('shutdown');
-    const path = join(place.home, 'state.log');
-    expect(result['stateLog']).toBe(path);
+    const path = join(place.home, 'keeper.log');
+    expect(result['log']).toBe(path);
     const text = readFileSync(path, 'utf8');
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(text).not.toContain(secret);
     const of = (id: string): string[] =>
-      [...text.matchAll(new RegExp(`^\\S+ (\\w+) cli ${id}: (.*)$`, 'gm'))].map(
+      [...text.matchAll(new RegExp(`^\\S+ info  (\\w+) cli ${id}: (.*)$`, 'gm'))].map(
         ([, event, reason]) => `${event}: ${reason}`,
       );
     expect(of(seven).toSorted()).toEqual([
@@ -410,12 +419,33 @@ describe('the end of a keeper', () => {
     await started.ended;
   });
 
-  it('[K22] a keeper that stands still is ended by shutdown, and told of by every other command', async () => {
+  it('[K70] other commands wait for a keeper that is being started, and so for one that gives up', async () => {
     const place = new Place();
     onCleanup(() => place.close());
+    mkdirSync(place.home, { mode: 0o700 });
+    // As if a keeper had the home and did not listen yet.
+    const lock = takeLock(openHome(place.home).lock);
+    const status = place.start('status');
+    const fds = `/proc/${status.child.pid}/fd`;
+    const watches = (): boolean =>
+      readdirSync(fds).some((fd) => nameOf(join(fds, fd)) === 'anon_inode:inotify');
+    await Promise.race([turnsUntil(watches), status.ended]);
+    lock?.release();
+    expect(await status.ended).toMatchObject({
+      stdout: `No keeper is running for ${place.home}. The next command that needs one starts it.\n`,
+    });
+  });
+});
+
+describeAtOnce('a keeper that stands still', () => {
+  it('[K22] is ended by shutdown, and told of by every other command', async ({
+    onTestFinished,
+  }) => {
+    const place = new Place();
+    onTestFinished(() => place.close());
     const id = await place.background('sleep 1000');
     const pid = keeperOf(place);
-    stopForNow(pid);
+    stopForNow(pid, onTestFinished);
     const words = `The keeper (pid ${pid}) does not answer: it is stopped; "kill -CONT ${pid}" continues it.`;
     const asked = [['status'], ['ps'], ['logs', id], ['run', 'true'], ['stop', id]];
     const told = await Promise.all(asked.map((args) => place.run(...args)));
@@ -428,28 +458,30 @@ describe('the end of a keeper', () => {
     });
   });
 
-  it('[K22] restart leaves the server in place while the keeper stands still', async () => {
+  it('[K22] lets restart leave the server in place', async ({ onTestFinished }) => {
     const place = new Place();
-    onCleanup(() => place.close());
+    onTestFinished(() => place.close());
     const { result: before } = await place.json('restart');
     const pid = keeperOf(place);
-    stopForNow(pid);
+    stopForNow(pid, onTestFinished);
     expect(await place.run('restart')).toMatchObject({ code: 11 });
     process.kill(pid, 'SIGCONT');
     expect((await place.json('status')).result).toMatchObject({ server: { pid: before['pid'] } });
     await place.run('shutdown');
   });
 
-  it('[K22] calls that wait when a keeper stops are told so, and the link is good again when it goes on', async () => {
+  it('[K22] is told to calls that waited before it stopped, and its link is good again when it goes on', async ({
+    onTestFinished,
+  }) => {
     const place = new Place();
-    onCleanup(() => place.close());
+    onTestFinished(() => place.close());
     const id = await place.background('sleep 1000');
     const pid = keeperOf(place);
     const waiting = place.start('wait', id);
     const link = await connectKeeper({ home: place.home, env: {}, startIfMissing: false });
     const parked = link.wait('*', { waits: [{ id, for: [{ kind: 'exit' }] }] });
     const told = parked.catch((error: unknown) => error);
-    stopForNow(pid);
+    stopForNow(pid, onTestFinished);
     expect(await told).toMatchObject({ code: 'not_answering' });
     await expect(link.health('*', {})).rejects.toMatchObject({ code: 'not_answering' });
     expect((await waiting.ended).code).toBe(11);
@@ -463,6 +495,15 @@ describe('the end of a keeper', () => {
   });
 });
 
+/** Undefined once it is closed. */
+function nameOf(fd: string): string | undefined {
+  try {
+    return readlinkSync(fd);
+  } catch {
+    return undefined;
+  }
+}
+
 async function untilIn(folder: string, isSo: () => boolean): Promise<void> {
   const watcher = watch(folder);
   const changes = on(watcher, 'change');
@@ -474,9 +515,9 @@ async function untilIn(folder: string, isSo: () => boolean): Promise<void> {
 }
 
 /** It goes on when the test is over, however that ends: nobody else could end it gently. */
-function stopForNow(pid: number): void {
+function stopForNow(pid: number, onTestFinished: TestContext['onTestFinished']): void {
   process.kill(pid, 'SIGSTOP');
-  onCleanup(() => {
+  onTestFinished(() => {
     if (isAlive(readEntry(pid))) process.kill(pid, 'SIGCONT');
   });
 }

@@ -17,11 +17,12 @@ import { gate, onCleanup, program, stopKeeper, temporaryFolder } from '../suppor
 import {
   endServer,
   homeForStdio,
-  newestOverStdio,
+  negotiatedOverStdio,
   overHttp,
   overStdio,
   type Connected,
 } from '../support/mcp-clients.ts';
+import { portToKeep } from '../support/ports.ts';
 import { turnsUntil } from '../support/recorder.ts';
 
 interface Result extends Record<string, unknown> {
@@ -136,12 +137,19 @@ for (const [name, make] of [
       const connected = await make();
       const { client } = connected;
       const command = 'echo one; read x; echo two; read y; echo three; sleep 1000';
-      const started = await call(connected, 'execute', {
-        command,
-        stdin: true,
-        run_in_background: true,
-      });
-      const id = started.background_process_id ?? '';
+      const background = async (input: Record<string, unknown>): Promise<string> => {
+        const changed = connected.next('notifications/resources/list_changed');
+        const started = await call(connected, 'execute', input);
+        await changed;
+        return started.background_process_id ?? '';
+      };
+      /** Notifications come in their order: behind the one of a start, all before it are here. */
+      const updates = async (): Promise<number> => {
+        const process_id = await background({ command: 'sleep 1000 &' });
+        await call(connected, 'process_signal', { process_id, signal: 'kill' });
+        return connected.reported.filter(({ method }) => method.endsWith('updated')).length;
+      };
+      const id = await background({ command, stdin: true, run_in_background: true });
       const uri = uriOf(id);
       const { resources } = await client.listResources();
       expect(resources.find((each) => each.uri === uri)).toMatchObject({ name: command });
@@ -155,11 +163,10 @@ for (const [name, make] of [
       expect(await updated).toMatchObject({ uri });
       expect((await client.readResource({ uri })).contents).toMatchObject([{ text: 'one\ntwo\n' }]);
       await client.unsubscribeResource({ uri });
-      const before = connected.reported.filter(({ method }) => method.endsWith('updated')).length;
+      const before = await updates();
       await call(connected, 'process_write', { process_id: id, text: '\n' });
       await call(connected, 'process_signal', { process_id: id, signal: 'kill' });
-      const after = connected.reported.filter(({ method }) => method.endsWith('updated')).length;
-      expect(after - before).toBeLessThanOrEqual(0);
+      expect(await updates()).toBe(before);
       await expect(client.readResource({ uri: uriOf('nobody') })).rejects.toThrow(/not found/i);
       await expect(client.subscribeResource({ uri: 'file:///etc' })).rejects.toThrow(/not found/i);
     });
@@ -232,24 +239,74 @@ describe('MCP over HTTP', () => {
 
   it('[M7] a restarted server takes up the session, and a call that is sent again attaches', async () => {
     const folder = temporaryFolder();
-    const first = await serve({ heartbeatMs: 100 });
+    const port = await portToKeep();
+    const first = await serve({ port, heartbeatMs: 100 });
     onCleanup(() => first.stop());
-    const { home, port } = first;
+    const { home } = first;
     const connected = await overHttp(first.server.url, { authorization: `Bearer ${first.token}` });
-    const input = { command: `echo run >> ${folder}/runs; sleep 0.7; echo over`, timeout: '20s' };
+    const hold = gate();
+    const command = `echo run >> ${folder}/runs; ${hold.wait}; echo over`;
+    const input = { command, timeout: '20s' };
     const meta = { 'test/toolUseId': 'call-1' };
-    const lost = call(connected, 'execute', input, { meta });
+    // Before its stream began the request fails; after that the client waits until it is closed.
+    const lost = call(connected, 'execute', input, { meta }).catch(String);
     const begun = await connect({ url: first.server.url, token: first.token });
     for (let none = true; none;) none = (await begun.list()).length === 0;
     await begun.close();
     await first.server.close();
     const second = await serve({ home, port, heartbeatMs: 100 });
     onCleanup(() => second.server.close());
-    const again = await call(connected, 'execute', input, { meta });
-    expect(again).toMatchObject({ success: true, output: 'over\n', attached: true });
+    const again = call(connected, 'execute', input, { meta });
+    hold.open();
+    expect(await again).toMatchObject({ success: true, output: 'over\n', attached: true });
     expect(readFileSync(join(folder, 'runs'), 'utf8')).toBe('run\n');
     await connected.client.close();
-    await expect(lost).rejects.toThrow(/closed/i);
+    expect(await lost).toMatch(/fetch failed|closed/i);
+  });
+
+  it('[M33] one message at once is sent as JSON; an answer with progress is a stream', async () => {
+    const quick = await serve({ heartbeatMs: 20 });
+    onCleanup(() => quick.stop());
+    const authorization = `Bearer ${quick.token}`;
+    const { transport } = await overHttp(quick.server.url, { authorization });
+    const post = async (
+      method: string,
+      params: object,
+      begun = (): void => undefined,
+    ): Promise<[string | null, string]> => {
+      const answer = await fetch(new URL('/mcp', quick.server.url), {
+        method: 'POST',
+        headers: {
+          authorization,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          'mcp-session-id': transport.sessionId ?? '',
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: method, method, params }),
+      });
+      begun();
+      return [answer.headers.get('content-type'), await answer.text()];
+    };
+    const [json, whole] = await post('tools/list', {});
+    expect(json).toMatch(/^application\/json/);
+    expect(JSON.parse(whole)).toMatchObject({
+      id: 'tools/list',
+      result: { tools: expect.anything() as unknown },
+    });
+    const hold = gate();
+    const input = { name: 'execute', arguments: { command: `${hold.wait}; printf "a\\nb"` } };
+    const params = { ...input, _meta: { progressToken: 1 } };
+    // The answer begins with the first progress.
+    const [stream, events] = await post('tools/call', params, hold.open);
+    expect(stream).toBe('text/event-stream');
+    const messages = [...events.matchAll(/^data: (.*)$/gm)].map(([, data]) =>
+      JSON.parse(data ?? ''),
+    );
+    expect(messages.length).toBeGreaterThan(1);
+    expect(messages[0]).toMatchObject({ method: 'notifications/progress' });
+    expect(messages.at(-1)).toMatchObject({
+      result: { structuredContent: { exit_code: 0, output: 'a\nb' } },
+    });
   });
 
   it('[M7] a session that was ended is ended, and one that is not ours is not found', async () => {
@@ -281,7 +338,7 @@ describe('MCP over HTTP', () => {
 
 describe('the revision of 2026', () => {
   it('[M11] over stdio it is spoken, with listening instead of subscriptions', async () => {
-    const connected = await newestOverStdio(home);
+    const connected = await negotiatedOverStdio(home, 'auto');
     expect(connected.client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
     const command = 'read x; echo "x=$x"; sleep 1000';
     const input = { command, stdin: true, run_in_background: true };
@@ -293,10 +350,18 @@ describe('the revision of 2026', () => {
     await call(connected, 'process_signal', { process_id: id, signal: 'kill' });
   });
 
-  it('[M11] over HTTP its clients fall back to the one before', async () => {
+  it('[M11] over stdio clients that insist on a revision, or know none of it, are served beside each other', async () => {
+    const modes = [{ pin: '2026-07-28' }, 'legacy'] as const;
+    const connected = await Promise.all(modes.map((mode) => negotiatedOverStdio(home, mode)));
+    expect(connected.map(({ client }) => client.getProtocolEra())).toEqual(['modern', 'legacy']);
+    const answers = connected.map((each) => call(each, 'execute', { command: 'echo hi' }));
+    expect((await Promise.all(answers)).map(({ output }) => output)).toEqual(['hi\n', 'hi\n']);
+  });
+
+  it('[M11] over HTTP its clients speak it, too', async () => {
     const headers = { authorization: `Bearer ${served.token}` };
     const connected = await overHttp(served.server.url, headers, 'auto');
-    expect(connected.client.getNegotiatedProtocolVersion()).toMatch(/^2025-/);
+    expect(connected.client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
     expect(await call(connected, 'execute', { command: 'echo hi' })).toMatchObject({
       success: true,
     });
@@ -383,6 +448,7 @@ describe('holdfast mcp', () => {
     expect(await print('--print-config', 'codex', '--max-output', '9000')).toContain(
       `args = ["${main}", "mcp", "--max-output", "9000"]`,
     );
+    expect(await print('--print-config', 'codex')).toContain('startup_timeout_sec = 60\n');
     for (const client of ['gemini-cli', 'cursor'])
       expect(JSON.parse(await print('--print-config', client))).toEqual({
         mcpServers: { holdfast: { command: process.execPath, args: [main, 'mcp'] } },

@@ -81,6 +81,7 @@ for (const [way, make] of Object.entries(ways)) {
       // The same call once more waits for the same run.
       const late = await call(connected, 'terminal_run', { ...slow, timeout: '100ms' }, 'slow');
       expect(late).toMatchObject({ success: false, timed_out: true });
+      expect(late['screen'], '[L42]').toMatch(/^ready$/m);
       expect(late['note']).toContain('It keeps running');
       await call(connected, 'terminal_keys', { ...id, text: 'typed', keys: ['Enter'] });
       const same = await running;
@@ -101,7 +102,7 @@ for (const [way, make] of Object.entries(ways)) {
         running: true,
       });
       const moved = await call(connected, 'terminal_keys', { ...id, keys: ['G'] });
-      const bottom = await call(connected, 'terminal_wait', { ...id, pattern: '^100$|100\\n' });
+      const bottom = await call(connected, 'terminal_wait', { ...id, pattern: '100\\n\\(END\\)' });
       expect(moved.success && bottom.success).toBe(true);
       const { screen } = await call(connected, 'terminal_read', id);
       expect(String(screen).split('\n').slice(0, 9)).toEqual(

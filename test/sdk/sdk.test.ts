@@ -1,4 +1,4 @@
-// The SDK, over a host in this program and over HTTP.
+// The SDK, over a host in this program, over a keeper and over HTTP.
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -6,25 +6,30 @@ import {
   chmodSync,
   existsSync,
   lstatSync,
+  mkdtempSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect as connectSocket, createServer as listenOn, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { ConnectionLease } from '../../src/client/connection-lease.ts';
 import { connect } from '../../src/client/connect.ts';
-import type { Holdfast } from '../../src/client/holdfast.ts';
+import type { Api } from '../../src/client/api.ts';
+import { Holdfast } from '../../src/client/holdfast.ts';
 import { embed } from '../../src/embed.ts';
 import { endServer } from '../../src/cli/local/server.ts';
 import { connectKeeper } from '../../src/keeper/connect.ts';
+import { keeperApi } from '../../src/server/keeper-api.ts';
 import { firstLine } from '../support/command-line.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { failure, onCleanup, program, stopKeeper, temporaryFolder } from '../support/hosts.ts';
@@ -44,7 +49,7 @@ interface Ready {
 }
 
 /** A server of its own, as a person starts it. */
-async function serve(
+async function launch(
   home: string,
   ...args: string[]
 ): Promise<{ ready: Ready; server: ChildProcess }> {
@@ -53,8 +58,13 @@ async function serve(
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, HOLDFAST_IDLE: '60s' },
   });
-  onCleanup(() => void server.kill('SIGKILL'));
   return { ready: JSON.parse(await firstLine(server.stdout)) as Ready, server };
+}
+
+async function serve(home: string, ...args: string[]): ReturnType<typeof launch> {
+  const started = await launch(home, ...args);
+  onCleanup(() => void started.server.kill('SIGKILL'));
+  return started;
 }
 
 /** Goes between a server and its local callers, and tells when a ping of theirs has been answered. */
@@ -78,14 +88,39 @@ async function goBetween(socket: string): Promise<{ readonly pinged: Promise<voi
   return { pinged };
 }
 
+/** The server of all tests over HTTP or its keeper: each of them has an owner of its own there. */
+let shared: { home: string; server: ChildProcess; ready: Ready } | undefined;
+let owners = 0;
+
+afterAll(async () => {
+  if (!shared) return;
+  shared.server.kill('SIGKILL');
+  await stopKeeper(shared.home);
+  rmSync(shared.home, { recursive: true, force: true });
+});
+
+async function sharedServer(): Promise<NonNullable<typeof shared>> {
+  if (shared) return shared;
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-sdk-'));
+  return (shared = { home, ...(await launch(home)) });
+}
+
 async function overHttp(): Promise<Holdfast> {
-  const home = temporaryFolder();
-  onCleanup(() => stopKeeper(home));
-  const { ready } = await serve(home);
+  const { url, tokenFile } = (await sharedServer()).ready;
   const holdfast = await connect({
-    url: ready.url,
-    token: readFileSync(ready.tokenFile, 'utf8').trim(),
+    url,
+    token: readFileSync(tokenFile, 'utf8').trim(),
+    owner: `owner-${(owners += 1)}`,
   });
+  onCleanup(() => holdfast.close());
+  return holdfast;
+}
+
+/** Over a link to that server's keeper, as `holdfast mcp` works. */
+async function overKeeper(): Promise<Holdfast> {
+  const { home } = await sharedServer();
+  const api = await keeperApi({ home, env: process.env }, `owner-${(owners += 1)}`);
+  const holdfast = new Holdfast(api);
   onCleanup(() => holdfast.close());
   return holdfast;
 }
@@ -98,6 +133,7 @@ async function inProcess(): Promise<Holdfast> {
 
 for (const [name, make] of [
   ['embedded', inProcess],
+  ['over a keeper', overKeeper],
   ['over HTTP', overHttp],
 ] as const) {
   describe(`the SDK ${name}`, () => {
@@ -117,6 +153,27 @@ for (const [name, make] of [
       expect((await holdfast.list({ name: 'literal' })).map(({ id }) => id)).toEqual([
         argv.handle.id,
       ]);
+    });
+
+    it('[T41] run of a command that prints nothing is one request', async () => {
+      const holdfast = await make();
+      const asked: string[] = [];
+      const counted = Object.fromEntries(
+        Object.entries(holdfast.api).map(([name, ask]) => [
+          name,
+          typeof ask === 'function'
+            ? (...given: unknown[]) => {
+                asked.push(name);
+                return (ask as (...args: unknown[]) => unknown)(...given);
+              }
+            : ask,
+        ]),
+      );
+      const result = await new Holdfast(counted as unknown as Api).run('exit 4');
+      expect(result).toMatchObject({ exitCode: 4, stdout: '', stderr: '', truncated: false });
+      expect(result.output).toEqual({ text: '' });
+      expect(asked).toEqual(['start']);
+      expect(await result.handle.status()).toMatchObject({ state: 'closed' });
     });
 
     it('[T2] a handle waits for a line, a port, silence and the end, and says when none can come', async () => {
@@ -383,9 +440,9 @@ describe('the local server', () => {
     const { server, ready } = await serve(home);
     const env = { ...process.env, HOLDFAST_IDLE: '60s' };
     const holdfast = await connect({ home, env });
-    const lines = sized(100, 300);
+    const lines = sized(80, 300);
     const handles = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
+      Array.from({ length: sized(5, 20) }, (_, index) =>
         holdfast.start(
           `i=0; while [ $i -lt ${lines} ]; do echo "p${index} $i"; i=$((i+1)); sleep 0.005; done; exit ${index}`,
         ),
@@ -401,7 +458,7 @@ describe('the local server', () => {
       for await (const chunk of handle.logs({ follow: true })) {
         text += chunk.text;
         if (chunk.missedBytes > 0) throw new Error('something is missing');
-        if (text.length > 500) kill();
+        if (text.length > 200) kill();
       }
       return text;
     });
@@ -609,8 +666,11 @@ describe('what stands still', () => {
     // A client asks beside a long wait whether the server is alive; from then on it knows the wait in the keeper's hands.
     await pinged;
     server.kill('SIGSTOP');
-    expect((await failure(holdfast.list())).code).toBe('not_answering');
-    const late = await connect({ home }).catch((error: unknown) => error);
+    const [listed, late] = await Promise.all([
+      failure(holdfast.list()),
+      connect({ home }).catch((error: unknown) => error),
+    ]);
+    expect(listed.code).toBe('not_answering');
     expect(late).toMatchObject({
       code: 'not_answering',
       message: `The server (pid ${server.pid}) does not answer: it is stopped; "kill -CONT ${server.pid}" continues it.`,

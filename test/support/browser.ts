@@ -3,11 +3,12 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
+import { serve, type Served } from './coder-client.ts';
 import { onCleanup } from './hosts.ts';
-import { main } from './command-line.ts';
+import { NativeClient } from './native-client.ts';
+import { runHere } from './command-line.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 /** Without it these tests are left out, and `npm test` says so before it begins. */
@@ -35,6 +36,26 @@ export function startBrowser(...more: string[]): Promise<Browser> {
     timeout: PATIENCE_MS,
     args: [...ARGUMENTS, ...more],
   });
+}
+
+export interface Dashboard {
+  browser: Browser;
+  served: Served;
+  client: NativeClient;
+}
+
+/** One browser and one server for the tests of a suite. */
+export function useDashboard(): Dashboard {
+  const dashboard = {} as Dashboard;
+  beforeAll(async () => {
+    const [browser, served] = await Promise.all([startBrowser(), serve()]);
+    Object.assign(dashboard, { browser, served, client: NativeClient.of(served) });
+  });
+  afterAll(async () => {
+    await dashboard.browser.close();
+    await dashboard.served.stop();
+  });
+  return dashboard;
 }
 
 export interface Watched {
@@ -77,8 +98,7 @@ export async function openPage(
 
 /** The link that the command line prints. */
 export async function signInLink(home: string, ...more: string[]): Promise<string> {
-  const args = [main, 'dashboard', '--print', '--home', home, ...more];
-  const { stdout } = await promisify(execFile)(process.execPath, args);
+  const { stdout } = await runHere(['dashboard', '--print', '--home', home, ...more]);
   return stdout.trim();
 }
 

@@ -11,6 +11,7 @@ import { createDoor, type DoorOptions } from '../../src/server/http/door.ts';
 import { Router, type Route } from '../../src/server/http/router.ts';
 import { startServer, type RunningServer, type ServerOptions } from '../../src/server/server.ts';
 import { Tokens } from '../../src/server/http/tokens.ts';
+import { serveByGateway } from './gateway-server.ts';
 import { onCleanup, stopKeeper } from './hosts.ts';
 
 export const PREFIX = '/api/v0/processes';
@@ -31,18 +32,21 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** Ends everything of it by `stop`. */
+/** Ends everything of it by `stop`. With FLEET set (`npm run test:fleet`) it is a gateway, and a host behind it. */
 export async function serve(options: Partial<ServerOptions> = {}): Promise<Served> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), 'holdfast-wire-'));
   const reports: string[] = [];
-  const server = await startServer({
+  const whole: ServerOptions = {
     env: process.env,
     keeperArgs: ['--idle-ms', '60000'],
     report: (message) => reports.push(message),
     tokenFile: join(home, 'token'),
     ...options,
     home,
-  });
+  };
+  const { server, stop } = await (process.env['FLEET'] === undefined
+    ? serveAlone(whole)
+    : serveByGateway(whole));
   const token = readFileSync(server.tokenFile ?? '', 'utf8').trim();
   const agent = new Agent({ keepAlive: true });
   const tokens = new Tokens(home, systemClock);
@@ -65,11 +69,19 @@ export async function serve(options: Partial<ServerOptions> = {}): Promise<Serve
       caller(tokens.create(`chat:${id}`).token, headers),
     stop: async () => {
       agent.destroy();
-      await server.close();
-      await stopKeeper(home);
+      await stop();
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+async function serveAlone(options: ServerOptions): Promise<Pick<Served, 'server' | 'stop'>> {
+  const server = await startServer(options);
+  const stop = async (): Promise<void> => {
+    await server.close();
+    await stopKeeper(options.home);
+  };
+  return { server, stop };
 }
 
 /** A door alone, over routes of the test's choice; the token is "full". Gone after the test. */

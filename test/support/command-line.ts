@@ -1,10 +1,13 @@
-// The command line for tests: the built program, started as a child, against a real keeper in a temporary home.
+// The command line for tests, against a real keeper in a temporary home: a command runs in this process (`Place.run`), which
+// takes a tenth of the time, or as a child of the built program (`Place.start`) where the process itself is the subject.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { runProgram, type InheritedEnvironment } from '../../src/cli/program.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 export const main = join(root, 'dist/cli/main.js');
@@ -70,6 +73,45 @@ export class Running {
   }
 }
 
+/** Collects what a command prints. */
+class Sink extends Writable {
+  private readonly parts: Buffer[] = [];
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.parts.push(chunk);
+    done();
+  }
+
+  get bytes(): Buffer {
+    return Buffer.concat(this.parts);
+  }
+}
+
+/** Runs a command in this process. A server that it starts is the built program. */
+export async function runHere(
+  args: readonly string[],
+  { env = {}, cwd = root }: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
+  program: (args: readonly string[], where: InheritedEnvironment) => Promise<number> = runProgram,
+): Promise<Ended> {
+  process.argv[1] = main;
+  const [stdout, stderr] = [new Sink(), new Sink()];
+  const code = await program(args, { env: { ...process.env, ...env }, cwd, stdout, stderr });
+  const bytes = stdout.bytes;
+  return {
+    code,
+    signal: null,
+    bytes,
+    stdout: bytes.toString(),
+    stderr: stderr.bytes.toString(),
+  };
+}
+
+/** What a terminal was sent, without the time that a busy machine has shown before the first output. */
+export function withoutFirstTimes(shown: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return shown.replace(/^(?:\r\x1b\[K\x1b\[2m[^\x1b]*\x1b\[0m)+\r\x1b\[K/, '');
+}
+
 /** However it is cut; the rest stays unread, and is thrown away as it comes. */
 export async function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
   let text = '';
@@ -107,7 +149,7 @@ export class Place {
   }
 
   run(...args: string[]): Promise<Ended> {
-    return this.start(...args).ended;
+    return runHere(args, { env: this.env });
   }
 
   async json(...args: string[]): Promise<Envelope & { readonly code: number | null }> {

@@ -4,6 +4,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { firstLine } from './command-line.ts';
 import { onCleanup, stopKeeper } from './hosts.ts';
+import { portToKeep } from './ports.ts';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
@@ -27,6 +28,7 @@ export class ExecServer {
   }
 
   async start(): Promise<void> {
+    this.port ||= await portToKeep();
     const child = spawn(
       process.execPath,
       [
@@ -43,7 +45,6 @@ export class ExecServer {
     this.child = child;
     this.ended = new Promise((resolve) => child.once('exit', () => resolve()));
     this.url = await firstLine(child.stdout);
-    this.port = Number(new URL(this.url).port);
   }
 
   async kill(): Promise<void> {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe } from 'vitest';
+import { describe } from 'vitest';
 import { errnoOf } from '../../src/base/disk.ts';
 import { Host, type HostOptions } from '../../src/host/host.ts';
 import { commandOf } from '../../src/system/proc-table.ts';
@@ -18,32 +18,28 @@ import type { Limits } from '../../src/protocol/limits.ts';
 import type { Condition, StartSpec } from '../../src/protocol/operations.ts';
 import type { ProcessEvent } from '../../src/protocol/event.ts';
 import { decodeRecords } from '../../src/protocol/record.ts';
+import { onCleanup } from './cleanups.ts';
 import { FakeClock } from './fake-clock.ts';
+import { hasNats, LEFT_OUT } from './nats.ts';
 
+export { onCleanup };
 export const OWNER = 'chat-1';
-const cleanups: (() => Promise<void> | void)[] = [];
-
-/** Every one of them is done, whatever the others meet; what they met fails the test. */
-afterEach(async () => {
-  const problems: unknown[] = [];
-  for (const cleanup of cleanups.splice(0).toReversed()) {
-    try {
-      await cleanup();
-    } catch (error) {
-      problems.push(error);
-    }
-  }
-  if (problems.length > 0) throw new AggregateError(problems, problems.map(String).join('; '));
-});
-
-export function onCleanup(cleanup: () => Promise<void> | void): void {
-  cleanups.push(cleanup);
-}
-
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'));
-  onCleanup(() => rmSync(folder, { recursive: true, force: true }));
+  onCleanup(() => removeFolder(folder));
   return folder;
+}
+
+/** A shell that is still there may write into its home while that is removed. */
+function removeFolder(folder: string): void {
+  for (let left = 100; ; left -= 1) {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+      return;
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOTEMPTY' || left === 0) throw error;
+    }
+  }
 }
 
 /** Holds a command until it is opened. */
@@ -74,6 +70,8 @@ export function program(name: string): string {
 export interface MakeOptions {
   readonly limits?: Partial<Limits>;
   readonly folder?: string;
+  /** False: as on a machine where processes get no cgroup of their own. */
+  readonly groups?: boolean;
 }
 
 export async function inProcess(options: MakeOptions & Partial<HostOptions> = {}): Promise<Host> {
@@ -100,6 +98,7 @@ export async function overKeeper(options: MakeOptions = {}): Promise<KeeperLink>
     '--idle-ms',
     '60000',
     ...(options.limits ? ['--limits', JSON.stringify(options.limits)] : []),
+    ...(options.groups === false ? ['--no-cgroups'] : []),
   ];
   const link = await connectKeeper({ home, env: process.env, keeperArgs });
   onCleanup(async () => {
@@ -150,6 +149,9 @@ export function describeHosts(suite: (make: Make) => void): void {
   describe('over a keeper', () => {
     suite(overKeeper);
   });
+  describe.skipIf(!hasNats)(`over a fleet${LEFT_OUT}`, () => {
+    suite(async (options) => (await import('./fleet.ts')).overFleet(options));
+  });
 }
 
 export async function startProcess(api: HostApi, spec: StartSpec, owner = OWNER): Promise<string> {
@@ -186,6 +188,11 @@ export async function outputText(api: HostApi, id: string): Promise<string> {
   return Buffer.concat(
     events.flatMap((event) => (event.kind === 'output' ? [event.data] : [])),
   ).toString();
+}
+
+/** Until all that was printed ends so: a wait sees lines, and not whether a terminal has ended them. */
+export async function untilPrinted(api: HostApi, id: string, end: string): Promise<void> {
+  while (!(await outputText(api, id)).endsWith(end)) await nextTurn();
 }
 
 export async function failure(

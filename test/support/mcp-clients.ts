@@ -19,9 +19,11 @@ export async function overStdio(home: string, ...args: string[]): Promise<Connec
   return connected(stdioTransport(home, args));
 }
 
-/** By the newest revision that both sides know. */
-export async function newestOverStdio(home: string, ...args: string[]): Promise<Connected> {
-  return connected(stdioTransport(home, args), 'auto');
+/** How the client finds the revision: the newest that both sides know, one that it insists on, or one before 2026. */
+type Negotiation = 'legacy' | 'auto' | { readonly pin: string };
+
+export async function negotiatedOverStdio(home: string, mode: Negotiation): Promise<Connected> {
+  return connected(stdioTransport(home, []), mode);
 }
 
 function stdioTransport(home: string, args: readonly string[]): StdioClientTransport {
@@ -43,7 +45,7 @@ export function homeForStdio(): string {
 export async function overHttp(
   url: string,
   headers: Record<string, string>,
-  mode: 'legacy' | 'auto' = 'legacy',
+  mode: Negotiation = 'legacy',
 ): Promise<Connected & { readonly transport: StreamableHTTPClientTransport }> {
   const transport = new StreamableHTTPClientTransport(new URL('/mcp', url), {
     requestInit: { headers },
@@ -53,7 +55,7 @@ export async function overHttp(
 
 async function connected(
   transport: Parameters<Client['connect']>[0],
-  mode: 'legacy' | 'auto' = 'legacy',
+  mode: Negotiation = 'legacy',
 ): Promise<Connected> {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
   const reported: Connected['reported'] = [];

@@ -1,11 +1,11 @@
-// The `tty` commands as a script calls them: one program per command, and its envelope.
-import { spawn } from 'node:child_process';
+// The `tty` commands as a script calls them, and their envelope: in this process (`runTty`), or as a program of its own
+// (`startTty`) where that is the subject.
+import { ttyMain } from '../../src/cli/tty/main.ts';
+import { main, root, runHere, Running, type Ended } from './command-line.ts';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+export { main };
 export const shim = join(root, 'dist/cli/agent-tty.js');
-export const main = join(root, 'dist/cli/main.js');
 
 export interface Reported {
   readonly code: number | null;
@@ -25,28 +25,33 @@ export interface Reported {
   };
 }
 
-export function startTty(
-  script: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Promise<Reported> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [script, ...args], {
-      cwd: '/',
-      // What is noted of homes stays in the one that the test throws away.
-      env: {
-        ...process.env,
-        XDG_STATE_HOME: env['AGENT_TTY_HOME'] ?? env['HOLDFAST_HOME'],
-        ...env,
-      },
-    });
-    const out = { stdout: '', stderr: '' };
-    for (const sink of ['stdout', 'stderr'] as const)
-      child[sink].setEncoding('utf8').on('data', (text: string) => (out[sink] += text));
-    child.once('error', reject);
-    child.once('close', (code) => {
-      const envelope = (out.stdout.startsWith('{') ? JSON.parse(out.stdout) : undefined) as never;
-      resolve({ code, ...out, envelope });
-    });
-  });
+type Start = (script: string, args: readonly string[], env: NodeJS.ProcessEnv) => Promise<Reported>;
+
+export const runTty: Start = async (script, args, env) => {
+  const where = surroundings(env);
+  if (script === main) return reported(await runHere(args, where));
+  const home = { ...process.env, ...where.env };
+  return reported(
+    await runHere(args, where, (words, options) =>
+      ttyMain(words, {
+        ...options,
+        home: home['AGENT_TTY_HOME'] ?? home['HOLDFAST_HOME'],
+        program: 'agent-tty',
+      }),
+    ),
+  );
+};
+
+export const startTty: Start = async (script, args, env) =>
+  reported(await new Running(args, { script, ...surroundings(env) }).ended);
+
+/** What is noted of homes stays in the one that the test throws away. */
+function surroundings(env: NodeJS.ProcessEnv): { env: NodeJS.ProcessEnv; cwd: string } {
+  const state = env['AGENT_TTY_HOME'] ?? env['HOLDFAST_HOME'];
+  return { cwd: '/', env: { XDG_STATE_HOME: state, ...env } };
+}
+
+function reported({ code, stdout, stderr }: Ended): Reported {
+  const envelope = (stdout.startsWith('{') ? JSON.parse(stdout) : undefined) as never;
+  return { code, stdout, stderr, envelope };
 }

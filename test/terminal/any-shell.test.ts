@@ -16,12 +16,18 @@ import {
   temporaryFolder,
   waitFor,
 } from '../support/hosts.ts';
+import { isSlowRun, sized } from '../support/slow.ts';
 
 const LIMIT_MS = 60_000;
 const isRoot = process.getuid?.() === 0;
 
+const found = new Map<string, boolean>();
+
 function isThere(...programs: string[]): boolean {
-  return programs.every((name) => spawnSync('which', [name]).status === 0);
+  return programs.every((name) => {
+    if (!found.has(name)) found.set(name, spawnSync('which', [name]).status === 0);
+    return found.get(name);
+  });
 }
 
 class Opened {
@@ -95,12 +101,16 @@ interface WayIn {
   readonly root?: true;
 }
 
+/** Further ways to start the same shells: with `npm run test:slow`. */
+const variants = [
+  'bash -i|/bin/bash|bash --login|bash -il|bash --noprofile --norc|bash --norc -i|bash -o vi|env bash',
+  "nice bash|bash -lc 'exec bash --norc'|env A=1 bash --norc|sh -i|dash -i|zsh -l|fish -l",
+];
 const started: WayIn[] = [
-  'bash|bash -i|/bin/bash|bash -l|bash --login|bash -il|bash --norc|bash --noprofile --norc',
-  'bash --norc -i|bash --rcfile /dev/null|bash --posix|bash -o vi|env bash|nice bash',
-  "bash -c 'exec bash'|bash -lc 'exec bash --norc'|env A=1 bash --norc|env -i HOME=/nonexistent bash",
-  'sh|sh -i|sh -l|dash|dash -i|zsh|zsh -f|zsh -l|fish|fish --no-config|fish -l',
-  'mksh|ksh|tcsh|busybox sh',
+  'bash|bash -l|bash --norc|bash --rcfile /dev/null|bash --posix',
+  "bash -c 'exec bash'|env -i HOME=/nonexistent bash",
+  'sh|sh -l|dash|zsh|zsh -f|fish|fish --no-config|mksh|ksh|tcsh|busybox sh',
+  ...(isSlowRun ? variants : []),
 ]
   .flatMap((line) => line.split('|'))
   .map((start) => ({ start, needs: start.split(' ', 1)[0] ?? '' }));
@@ -326,11 +336,15 @@ const habits: readonly (readonly [shell: string, ...commands: string[]])[] = [
   ['bash', "unset PROMPT_COMMAND; PS1='bare> '"],
   ['bash', "PS0='begins '"],
   ['bash', "trap 'true' DEBUG"],
+  ['bash', 'export PROMPT_COMMAND=true'],
+  ['bash', `echo "PS1='own> '" > ~/.bashrc; . ~/.bashrc`],
+  ['bash', 'tput smcup; tput rmcup'],
+  ['bash', 'seq 1 200000'],
   ['bash', 'set -u'],
   ['bash', 'set -x'],
   ['bash', 'set -o posix'],
   ['bash', 'stty -echo'],
-  ['bash', 'clear'],
+  ['bash', 'clear; reset'],
   ['bash', 'set -H'],
   ['bash', '(echo later) &'],
   ['bash', 'echo x # comment'],
@@ -359,6 +373,21 @@ describe('habits', () => {
       },
     );
 
+  it.each(['bash', 'bash --norc', 'zsh -f'])(
+    '[TM104] a run that ends the shell of %s is told with its session, and set -e ends it at the next failure',
+    async (start) => {
+      if (!isThere(start.split(' ', 1)[0] ?? '')) return;
+      for (const last of ['exec true', 'kill -9 $$', 'exit 4']) {
+        const terminal = await open(start);
+        expect(await terminal.run(last)).toMatchObject({ ended: true, completed: false });
+      }
+      const strict = await open(start);
+      expect(await strict.status('set -e')).toBe(0);
+      expect(await strict.status('true')).toBe(0);
+      expect(await strict.run('false')).toMatchObject({ ended: true, completed: false });
+    },
+  );
+
   it.each(['echo "open', 'echo a\\', 'echo a |'])(
     '[TM103] %j returns at once, and the next run works',
     async (command) => {
@@ -373,7 +402,7 @@ describe('habits', () => {
     async (shell) => {
       if (!isThere(shell)) return;
       const terminal = await open(shell);
-      for (let turn = 0; turn < 10; turn += 1) {
+      for (let turn = 0; turn < sized(4, 10); turn += 1) {
         expect(await terminal.run('echo "open')).toMatchObject({ incomplete: true });
         expect(await terminal.status('sh -c "exit 3"')).toBe(3);
       }
@@ -443,7 +472,7 @@ const byHand: readonly ByHand[] = [
 ];
 
 describe('a person', () => {
-  for (const start of ['bash', 'sh', 'zsh', 'bash --norc', 'zsh -f', 'mksh'])
+  for (const start of ['bash', 'sh', 'zsh -f', 'bash --norc', 'zsh', 'mksh'].slice(0, sized(3, 6)))
     for (const { name, needs, command, shows, keys, status } of byHand)
       it.skipIf(!isThere(start.split(' ', 1)[0] ?? '', ...(needs === undefined ? [] : [needs])))(
         `[TM135] ${name} during a run in ${start}: the run and the next one have their status`,

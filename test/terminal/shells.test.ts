@@ -111,6 +111,8 @@ describeHosts((make) => {
       it('[TM96] a sentinel tells the end and the status, keeps it, and is seen nowhere', async () => {
         const api = await make();
         const home = temporaryFolder();
+        // Without it zsh asks a user other than root what to write there.
+        writeFileSync(join(home, '.zshrc'), '');
         const id = await startProcess(api, {
           argv: [path],
           streams: 'pty',

@@ -67,6 +67,9 @@ for (const [name, make] of Object.entries(ways)) {
     it('[TM150] takes one kind of input at a time', async () => {
       const { terminals, id } = await opened(make);
       await terminals.run({ id, command: 'true' });
+      // A run ends before the shell draws its prompt, and with it asks for brackets around pastes.
+      const prompt = { regex: 'true\\n[^\\n]*[#$]', timeoutMs: 60_000 };
+      expect(await terminals.waitForScreen(id, prompt)).toMatchObject({ matched: true });
       expect(await terminals.input(id, { text: 'echo ty' })).toMatchObject({ bytes: 7 });
       expect(await terminals.input(id, { paste: 'ped' })).toMatchObject({ bytes: 15 });
       const base64 = Buffer.from('!').toString('base64');

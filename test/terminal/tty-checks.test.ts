@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
 import { sized } from '../support/slow.ts';
-import { main, shim, startTty, type Reported } from '../support/tty-commands.ts';
+import { main, runTty, shim, startTty, type Reported } from '../support/tty-commands.ts';
 
 type Facts = Record<string, unknown>;
 type Inspected = { session: Facts; terminationCategory: string };
@@ -19,7 +19,7 @@ class Place {
   }
 
   tty(...args: string[]): Promise<Reported> {
-    return startTty(shim, args, { AGENT_TTY_HOME: this.home, SHELL: '/bin/bash' });
+    return runTty(shim, args, { AGENT_TTY_HOME: this.home, SHELL: '/bin/bash' });
   }
 
   async result<T = Facts>(...args: string[]): Promise<T> {
@@ -149,7 +149,8 @@ describe('sessions', () => {
   it('[TM46] (6, 27, D22) killed with its keeper a session has failed, says why, and is seen as it was', async () => {
     const lost = place();
     const id = await lost.create('--shell', '/bin/bash', '--env', 'PS1=$ ');
-    await lost.result('run', id, 'nohup sleep 1000 >/dev/null 2>&1 &');
+    // It ignores the signal from its first instruction on: nohup would begin to a moment later.
+    await lost.result('run', id, "trap '' HUP; sleep 1000 >/dev/null 2>&1 & trap - HUP");
     await lost.result('run', id, 'echo before the end');
     const { session } = await lost.inspect(id);
     process.kill(Number(session['hostPid']), 'SIGKILL');
@@ -253,7 +254,7 @@ describe('sessions', () => {
     const home = join(temporaryFolder(), 'home');
     mkdirSync(home, { mode: 0o700 });
     const names = async (): Promise<[number | null, string[]]> => {
-      const reported = await startTty(main, ['doctor', '--json', '--home', home], {});
+      const reported = await runTty(main, ['doctor', '--json', '--home', home], {});
       const { checks } = reported.envelope.result as { checks: { name: string }[] };
       return [reported.code, checks.map(({ name }) => name)];
     };

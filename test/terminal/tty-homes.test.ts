@@ -1,11 +1,11 @@
 // What agent-tty has around its sessions: the homes they lie in, the doctor, the skills. The numbers in brackets are its
 // checks.
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { endServer } from '../../src/cli/local/server.ts';
 import { onCleanup, stopKeeper, temporaryFolder } from '../support/hosts.ts';
-import { shim, startTty, type Reported } from '../support/tty-commands.ts';
+import { startTty, shim, type Reported } from '../support/tty-commands.ts';
 
 /** A user with a home directory, and nothing named by a variable. */
 class User {
@@ -141,9 +141,12 @@ describe('skills', () => {
     const got = (await user.result(['skills', 'get', 'agent-tty'])) as Record<string, string>;
     expect(got).toMatchObject({ name: 'agent-tty', source: 'bundled' });
     expect(readFileSync(got['path'] ?? '', 'utf8')).toBe(got['content']);
-    const { content, ...place } = got;
+    const { content, path: file = '', ...place } = got;
     expect(content).toContain('agent-tty run ID');
-    expect(await user.result(['skills', 'path', 'agent-tty'])).toEqual(place);
+    expect(await user.result(['skills', 'path', 'agent-tty'])).toEqual({
+      ...place,
+      path: dirname(file),
+    });
     const missing = await user.tty(['skills', 'get', 'cooking']);
     expect(missing).toMatchObject({
       code: 1,

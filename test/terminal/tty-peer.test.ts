@@ -11,7 +11,7 @@ import { Screens } from '../../src/screen/view/screens.ts';
 import { openSession } from '../../src/terminals/terminal-session.ts';
 import { Place } from '../support/command-line.ts';
 import { stopKeeper } from '../support/hosts.ts';
-import { main, shim, startTty, type Reported } from '../support/tty-commands.ts';
+import { main, runTty, shim, type Reported } from '../support/tty-commands.ts';
 
 let base: string;
 let home: string;
@@ -28,9 +28,9 @@ afterAll(async () => {
 });
 
 const peer = (...args: string[]): Promise<Reported> =>
-  startTty(shim, args, { AGENT_TTY_HOME: base, HOME: base, SHELL: '/bin/bash' });
+  runTty(shim, args, { AGENT_TTY_HOME: base, HOME: base, SHELL: '/bin/bash' });
 const ours = (...args: string[]): Promise<Reported> =>
-  startTty(main, ['tty', ...args], { HOLDFAST_HOME: home, HOME: base, SHELL: '/bin/bash' });
+  runTty(main, ['tty', ...args], { HOLDFAST_HOME: home, HOME: base, SHELL: '/bin/bash' });
 const result = async (reported: Promise<Reported>): Promise<Record<string, unknown>> => {
   const { envelope, stderr } = await reported;
   if (!envelope?.ok) throw new Error(JSON.stringify(envelope) + stderr);
@@ -150,7 +150,7 @@ describe('agent-tty', () => {
     await peer('snapshot', id, '--json');
     expect(await result(peer('inspect', id, '--json'))).toMatchObject({
       artifacts: { total: 1, byKind: { snapshot: 1 }, missingCount: 0, health: 'healthy' },
-      rendererRuntime: { backend: 'xterm-headless', booted: false },
+      rendererRuntime: { backend: 'libghostty-vt', booted: false },
       host: { cliVersion: expect.any(String) as string },
     });
     await peer('paste', id, 'pasted');
@@ -165,6 +165,21 @@ describe('agent-tty', () => {
     const { sessions } = await result(peer('list', '--all', '--json'));
     const times = (sessions as { createdAt: string }[]).map(({ createdAt }) => createdAt);
     expect(times).toEqual(times.toSorted());
+  });
+
+  it('[TM151] names the renderers that its scripts know; holdfast tty names its own', async () => {
+    const id = await create('--', 'cat');
+    const painted = async (how: typeof peer, ...args: string[]): Promise<unknown> =>
+      (await result(how('screenshot', id, '--json', ...args)))['rendererBackend'];
+    expect(await painted(peer)).toBe('ghostty-web');
+    expect(await painted(peer, '--renderer', 'libghostty-vt')).toBe('ghostty-web');
+    expect(await painted(ours)).toBe('holdfast');
+    expect(await result(peer('--renderer', 'ghostty-web', 'inspect', id, '--json'))).toMatchObject({
+      rendererRuntime: { backend: 'ghostty-web' },
+    });
+    expect(await result(ours('inspect', id, '--json'))).toMatchObject({
+      rendererRuntime: { backend: 'xterm-headless' },
+    });
   });
 
   it('[TM112] uses the words that scripts look for', async () => {
@@ -194,7 +209,7 @@ describe('agent-tty', () => {
   it('[TM111] collects this home only; others with --all-homes, and none that sleeps is woken', async () => {
     const other = join(base, 'other');
     const elsewhere = (command: string, ...args: string[]): Promise<Reported> =>
-      startTty(main, ['tty', command, '--json', ...args], {
+      runTty(main, ['tty', command, '--json', ...args], {
         HOLDFAST_HOME: other,
         HOME: base,
         XDG_STATE_HOME: base,
@@ -206,7 +221,7 @@ describe('agent-tty', () => {
     await stopKeeper(other);
     const collect = (...args: string[]): Promise<Record<string, unknown>> =>
       result(
-        startTty(main, ['tty', 'gc', '--json', ...args], {
+        runTty(main, ['tty', 'gc', '--json', ...args], {
           HOLDFAST_HOME: home,
           HOME: base,
           XDG_STATE_HOME: base,
@@ -282,7 +297,7 @@ describe('agent-tty', () => {
       await over;
       const { text } = await link.text('cli', { id });
       expect([...text.matchAll(/REPLY (.*)/g)].map(([, reply]) => reply?.trimEnd())).toEqual([
-        String.raw`"\u001b]11;rgb:1e1e/1e1e/1e1e\u0007\u001b[?1;2c"`,
+        String.raw`"\u001b]11;rgb:1e1e/1e1e/2e2e\u0007\u001b[?1;2c"`,
         expect.stringMatching(/^"\\u001b\[0n\\u001b\[\d+;\d+R"$/),
       ]);
     } finally {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stopKeeper } from '../support/hosts.ts';
-import { main, shim, startTty, type Reported } from '../support/tty-commands.ts';
+import { main, runTty, shim, type Reported } from '../support/tty-commands.ts';
 
 let base: string;
 let home: string;
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 const peer = (args: string[], env: NodeJS.ProcessEnv = {}): Promise<Reported> =>
-  startTty(shim, args, { AGENT_TTY_HOME: base, HOME: base, SHELL: '/bin/bash', ...env });
+  runTty(shim, args, { AGENT_TTY_HOME: base, HOME: base, SHELL: '/bin/bash', ...env });
 const answer = async (command: string, ...args: string[]): Promise<Record<string, unknown>> => {
   const { envelope, stderr } = await peer(['--json', command, ...args]);
   if (!envelope?.ok) throw new Error(JSON.stringify(envelope) + stderr);
@@ -163,7 +163,7 @@ describe('flags of every command', () => {
       stdout: '',
       stderr: expect.stringContaining(hint) as string,
     });
-    const own = await startTty(main, ['tty', word], { HOLDFAST_HOME: home });
+    const own = await runTty(main, ['tty', word], { HOLDFAST_HOME: home });
     expect(own.stderr).toContain(hint);
   });
 
@@ -240,6 +240,10 @@ describe('inspect', () => {
       usedOfflineReplay: true,
       rendererRuntime: { mode: 'offline-replay', status: 'fallback', reason: 'host-unreachable' },
     });
+    const { failureReason } = lost['session'] as { failureReason: string };
+    expect(failureReason, '[TM151]').toContain(`pid ${session.hostPid}`);
+    const { sessions } = (await answer('list', '--all')) as { sessions: { pid: unknown }[] };
+    expect(sessions.find((each) => 'sessionId' in each && each.sessionId === id)?.pid).toBeNull();
     expect(await answer('wait', id, '--screen-stable-ms', '1000')).toMatchObject({
       matched: false,
       timedOut: false,

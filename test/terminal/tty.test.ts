@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { stopKeeper } from '../support/hosts.ts';
-import { main, shim, startTty as start, type Reported } from '../support/tty-commands.ts';
+import { main, runTty, shim, startTty, type Reported } from '../support/tty-commands.ts';
 
 /** One home for the file: every test uses terminals of its own. */
 let folder: string;
@@ -44,7 +44,7 @@ describe('tty commands', () => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-tty-'));
     home = join(folder, 'home');
     mkdirSync(home, { mode: 0o700 });
-    tty = (...args) => start(shim, args, { AGENT_TTY_HOME: home, SHELL: '/bin/bash' });
+    tty = (...args) => runTty(shim, args, { AGENT_TTY_HOME: home, SHELL: '/bin/bash' });
     return async () => {
       await stopKeeper(home);
       rmSync(folder, { recursive: true, force: true });
@@ -353,7 +353,7 @@ describe('tty commands', () => {
         health: 'healthy',
       },
     });
-    const byVariable = await start(shim, ['screenshot', id, '--json'], {
+    const byVariable = await startTty(shim, ['screenshot', id, '--json'], {
       AGENT_TTY_HOME: home,
       AGENT_TTY_PROFILE: 'reference-light',
     });
@@ -399,11 +399,11 @@ describe('tty commands', () => {
       code: 0,
       stdout: expect.stringContaining(id) as string,
     });
-    const ours = await start(main, ['tty', 'run', id, 'echo ours', '--json'], {
+    const ours = await startTty(main, ['tty', 'run', id, 'echo ours', '--json'], {
       HOLDFAST_HOME: home,
     });
     expect(ours.envelope).toMatchObject({ ok: true, command: 'run', result: { output: 'ours\n' } });
-    const ps = await start(main, ['ps', '--home', home], {});
+    const ps = await startTty(main, ['ps', '--home', home], {});
     expect(ps.stdout).toContain(id);
   });
 });

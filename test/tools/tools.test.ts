@@ -100,6 +100,12 @@ describe('execute', () => {
       'there is no argument "dir": execute takes command, model_intent, timeout, workdir, run_in_background, stdin, tty, shell',
     );
     expect(await toolError('process_list', { cwd: '/' })).toContain('there is no argument "cwd"');
+    expect(await toolError('process_wait', { process_ids: 'x', timeout: '1y' })).toMatch(
+      /^invalid wait_timeout "1y": /,
+    );
+    expect(await toolError('process_signal', { process_id: 'x', signal: 'HUP' })).toBe(
+      'signal must be "terminate" or "kill"',
+    );
     expect(await toolError('execute', { command: 'pwd', cwd: '/', workdir: '/tmp' })).toContain(
       'workdir is given twice',
     );
@@ -206,6 +212,14 @@ describe('execute', () => {
     const box = toolbox({ browserSession: 'chat-7' });
     const reported = await ask('execute', { command: 'echo $AGENT_BROWSER_SESSION' }, { box });
     expect(reported.output).toBe('chat-7\n');
+  });
+
+  it('[L43] variables of one call go before those of the toolbox, not before those that keep commands from asking', async () => {
+    const box = toolbox({ env: { TURN: 'none', KEPT: 'yes' } });
+    const command = 'echo $TURN $KEPT $PAGER';
+    const call = { env: { TURN: '7', PAGER: 'less' } };
+    expect((await ask('execute', { command }, { box, call })).output).toBe('7 yes cat\n');
+    expect((await ask('execute', { command }, { box })).output).toBe('none yes cat\n');
   });
 
   it('[L7] 74: the intent is kept for people and changes nothing', async () => {
@@ -769,7 +783,7 @@ describe('the other tools', () => {
     const box = toolbox({
       connection: withFaults(api, { signal: (params) => api.signal({ ...params, graceMs: 50 }) }),
     });
-    const ended = await ask('process_signal', { process_id: id, signal: 'terminate' }, { box });
+    const ended = await ask('process_signal', { process_id: id, signal: 'SIGTERM' }, { box });
     expect(ended['message']).toContain(`signal "terminate" sent to process ${id}`);
     expect((await api.get(id)).outcome).toMatchObject({ kind: 'signal' });
     const again = await ask('process_signal', { process_id: id, signal: 'kill' });

@@ -17,7 +17,7 @@ export function paletteOf(first: readonly Rgb[]): Rgb[] {
 /** The background is that of agent-tty's profile `reference-dark`. */
 export const darkColours = {
   foreground: 0xd8dee6,
-  background: 0x1e1e1e,
+  background: 0x1e1e2e,
   cursor: 0xd8dee6,
   palette: paletteOf([
     0x2b313b, 0xe5616b, 0x86c571, 0xe2b55a, 0x5ea6f2, 0xc486e0, 0x4fbdc4, 0xc3cad4, 0x6b7482,

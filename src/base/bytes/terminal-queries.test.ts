@@ -17,9 +17,9 @@ const rows: readonly (readonly [query: string, ...answers: string[]])[] = [
   ['\x1b[14t', '\x1b[4;408;720t'],
   ['\x1b[16t', '\x1b[6;17;9t'],
   ['\x1b[18t', '\x1b[8;24;80t'],
-  ['\x1b]11;?\x07', '\x1b]11;rgb:1e1e/1e1e/1e1e\x07'],
-  ['\x1b]11;?\x1b\\', '\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\'],
-  ['\x1b]10;?;?\x07', '\x1b]10;rgb:d8d8/dede/e6e6\x07', '\x1b]11;rgb:1e1e/1e1e/1e1e\x07'],
+  ['\x1b]11;?\x07', '\x1b]11;rgb:1e1e/1e1e/2e2e\x07'],
+  ['\x1b]11;?\x1b\\', '\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\'],
+  ['\x1b]10;?;?\x07', '\x1b]10;rgb:d8d8/dede/e6e6\x07', '\x1b]11;rgb:1e1e/1e1e/2e2e\x07'],
   [
     '\x1b]4;1;?;255;?\x1b\\',
     '\x1b]4;1;rgb:e5e5/6161/6b6b\x1b\\',

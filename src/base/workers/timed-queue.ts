@@ -1,5 +1,5 @@
 // A fair queue of jobs for one worker thread. If a job takes too long or fails, the thread is terminated and only that job
-// is rejected; the next job gets a new thread. An idle thread is terminated after a while.
+// is rejected, unless the thread has state; the next job gets a new thread. An idle thread is terminated after a while.
 
 import type { TransferListItem } from 'node:worker_threads';
 import type { CancelSignal } from '../cancel-signal.ts';
@@ -7,6 +7,15 @@ import type { Clock } from '../clock.ts';
 import { FairQueue } from '../fair-queue.ts';
 import { TimedThread } from './timed-thread.ts';
 import type { JobEnd } from './timed-thread.ts';
+
+/** What the thread keeps between jobs, and loses when it is terminated. */
+export interface ThreadState {
+  /** While it is, an idle thread stays. */
+  readonly isUsed: () => boolean;
+  readonly dropped: () => void;
+  /** The error of the job that cost the thread, which had come to `progress`, and of those that waited, which had not begun. */
+  readonly lost: (reason: string, progress?: number) => Error;
+}
 
 export interface TimedQueueOptions<Job> {
   readonly clock: Clock;
@@ -24,6 +33,7 @@ export interface TimedQueueOptions<Job> {
   readonly heavyPerOwner?: number;
   /** Called with the owner of a too heavy job before the job is rejected, also if its caller has aborted. */
   readonly tooHeavy?: (owner: string) => void;
+  readonly state?: ThreadState;
 }
 
 export interface AskOptions {
@@ -145,6 +155,7 @@ export class TimedQueue<Job, Answer> {
     const tookMs = (this.options.clock.nowUs() - this.begunUs) / 1000;
     if (task) this.queue.charge(task.owner, tookMs);
     if (end.kind === 'answer') task?.resolve(end.answer);
+    else if (this.options.state) this.loseState(this.options.state, task, end);
     else {
       this.dropThread();
       const heavy = end.kind === 'slow' || end.outOfMemory;
@@ -159,7 +170,23 @@ export class TimedQueue<Job, Answer> {
     this.next();
     if (this.current !== undefined || this.thread === undefined) return;
     this.cancelIdle?.();
-    this.cancelIdle = this.options.clock.after(this.options.idleMs, () => this.dropThread());
+    this.cancelIdle = this.options.clock.after(this.options.idleMs, () => {
+      if (this.options.state?.isUsed() !== true) this.dropThread();
+    });
+  }
+
+  /** What waiting jobs rely on is gone: they fail at once, too. */
+  private loseState(
+    state: ThreadState,
+    task: Task<Job, Answer> | undefined,
+    end: Exclude<JobEnd<Answer>, { kind: 'answer' }>,
+  ): void {
+    const reason = end.kind === 'slow' ? 'it needed too long' : end.error.message;
+    const progress = this.thread?.progress ?? 0;
+    const waiting = this.queue.clear();
+    this.dropThread();
+    task?.reject(state.lost(reason, progress));
+    for (const other of waiting) other.reject(state.lost(reason));
   }
 
   private newThread(): TimedThread<Job, Answer> {
@@ -186,6 +213,7 @@ export class TimedQueue<Job, Answer> {
     this.cancelIdle = undefined;
     this.current = undefined;
     if (this.thread === undefined) return;
+    this.options.state?.dropped();
     const ending = this.thread.end().finally(() => this.ending.delete(ending));
     this.ending.add(ending);
     this.thread = undefined;

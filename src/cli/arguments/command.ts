@@ -3,6 +3,7 @@
 import type { ErrorCode } from '../../protocol/errors.ts';
 import type { Caller } from '../caller.ts';
 import type { Output, StyledLine } from '../output/output.ts';
+import type { Section } from '../settings/table.ts';
 import type { Words } from './words.ts';
 
 export interface OptionRow {
@@ -13,6 +14,8 @@ export interface OptionRow {
   readonly value?: string;
   /** What completes the value: these words, or a kind of thing. */
   readonly completes?: readonly string[] | 'directory' | 'signal';
+  /** A setting, too: a variable or config.toml may have its value. */
+  readonly setting?: true;
   /** Accepted, but not in the help: it has no effect here. */
   readonly hidden?: true;
   readonly about: string;
@@ -31,6 +34,8 @@ export interface CommandHead {
   readonly options: Options;
   /** What the options do not say. */
   readonly notes?: readonly string[];
+  /** Whole command lines, as people would type them. */
+  readonly examples: readonly string[];
   /** The words are a program and its arguments: options end at the first of them. */
   readonly runsWords?: true;
   /** Rewrites what other programs have taught people to write: "-9" for "--signal=9". */
@@ -40,6 +45,8 @@ export interface CommandHead {
 export interface Command extends CommandHead {
   /** What its words are, for completion: processes, or one of these. */
   readonly takes?: 'processes' | readonly string[];
+  /** The sections of the settings that its options are in. */
+  readonly settings?: readonly Section[];
   /** Exit codes for failures, in place of those of the error table. */
   readonly failureExit?: (code: ErrorCode) => number;
   /** Reads every word before it returns the action: nothing starts before the whole command line is understood. */
@@ -104,6 +111,8 @@ export function helpOf(command: CommandHead, program = holdfast): string[] {
     '',
     `  ${command.summary}`,
     ...(command.notes ? ['', ...command.notes.map((note) => `  ${note}`)] : []),
+    '',
+    ...command.examples.map((line) => `    ${line}`),
     '',
     ...optionLines({ ...command.options, ...program.options }),
   ];

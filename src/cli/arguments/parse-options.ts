@@ -93,8 +93,8 @@ function optionsIn(word: string, rows: Options): Found[] {
     const value = equals < 0 ? undefined : word.slice(equals + 1);
     const row = Object.hasOwn(rows, name) ? rows[name] : undefined;
     if (!row) throw new WrongWord(`unknown option --${name}${meant(name, rows)}`);
-    if (row.type === 'boolean' && value !== undefined)
-      throw new WrongWord(`--${name} takes no value`);
+    if (row.type === 'boolean' && value !== undefined && !(row.setting && isBoolean(value)))
+      throw new WrongWord(`--${name} takes ${row.setting ? 'true or false' : 'no value'}`);
     return [{ name, value }];
   }
   const found: Found[] = [];
@@ -108,6 +108,10 @@ function optionsIn(word: string, rows: Options): Found[] {
     else return [...found, { name, value: rest === '' ? undefined : rest }];
   }
   return found;
+}
+
+function isBoolean(text: string): boolean {
+  return text === 'true' || text === 'false';
 }
 
 function valueFor(name: string, next: string | undefined, dashedValues: boolean): string {

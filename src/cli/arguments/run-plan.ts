@@ -4,7 +4,9 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { StartSpec } from '../../protocol/operations.ts';
 import type { Call, Options } from './command.ts';
+import { confinementOf, confinementOptions } from './confinement.ts';
 import { inheritedEnvironment } from '../../base/inherited-environment.ts';
+import { terminalSize } from '../output/terminal-size.ts';
 import { shellWord, type Words } from './words.ts';
 
 export const runOptions: Options = {
@@ -52,6 +54,7 @@ export const runOptions: Options = {
   keep: { type: 'boolean', about: 'keep it running when the reader of its output goes away' },
   color: { type: 'boolean', about: 'show its colours on a terminal, as --pty does' },
   raw: { type: 'boolean', about: 'send control characters to the terminal unchanged' },
+  ...confinementOptions,
 };
 
 export interface RunPlan {
@@ -73,7 +76,6 @@ export function runPlanOf({ words, caller, out }: Call): RunPlan {
   if (interactive)
     checkInteractive(words, background || stdin || out.json || timeoutMs !== undefined);
   const pty = interactive || words.flag('pty');
-  const { columns: cols, rows } = process.stdout;
   const [name, key, hardTimeoutMs] = [
     words.text('name'),
     words.text('key'),
@@ -88,10 +90,11 @@ export function runPlanOf({ words, caller, out }: Call): RunPlan {
     env: { ...inheritedEnvironment(caller.env, pty), ...variablesOf(words) },
     streams: pty ? 'pty' : words.flag('merged') ? 'merged' : 'separate',
     stdin: stdin ? 'pipe' : 'none',
-    ...(pty && process.stdout.isTTY && { size: { cols, rows } }),
+    ...(pty && process.stdout.isTTY && { size: terminalSize(process.stdout) }),
     ...(name !== undefined && { name }),
     ...(key !== undefined && { key }),
     ...(hardTimeoutMs !== undefined && { hardTimeoutMs }),
+    ...confinementOf(words, caller.cwd),
   };
   return {
     spec,

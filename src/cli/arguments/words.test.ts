@@ -6,6 +6,7 @@ import { Words } from './words.ts';
 
 const command: Command = {
   name: 'try',
+  examples: ['holdfast try'],
   usage: 'ID [FILE]',
   summary: '',
   options: {

@@ -1,25 +1,34 @@
 // The words after a command's name. Every value is checked here, and an error names the wrong one.
 
 import { HoldfastError } from '../../protocol/errors.ts';
-import { holdfast, usageOf, type CommandHead, type Program } from './command.ts';
+import { holdfast, usageOf, type CommandHead, type Options, type Program } from './command.ts';
 import { parseOptions, WrongWord, type ParsedWords } from './parse-options.ts';
-import { parseDuration, type DurationUnit } from './units.ts';
-
-/** The largest TCP port. */
-export const MOST_PORT = 65_535;
+import type { DurationUnit } from './units.ts';
+import {
+  booleanOf,
+  bytesOf,
+  choiceOf,
+  countOf,
+  durationOf,
+  fractionOf,
+  limitsOf,
+  WrongValue,
+} from './values.ts';
 
 export class Words {
   private readonly command: CommandHead;
   private readonly program: Program;
   private readonly parsed: ParsedWords;
+  private readonly rows: Options;
   private sealed = false;
+  private configured: (name: string) => readonly string[] | undefined = () => undefined;
 
   constructor(command: CommandHead, args: readonly string[], program = holdfast) {
     this.command = command;
     this.program = program;
-    const rows = { ...command.options, ...program.options };
+    this.rows = { ...command.options, ...program.options };
     try {
-      this.parsed = parseOptions(command.spelling?.(args) ?? args, rows, {
+      this.parsed = parseOptions(command.spelling?.(args) ?? args, this.rows, {
         stopAtWord: command.runsWords === true,
         dashedValues: program.dashedValues === true,
       });
@@ -44,8 +53,19 @@ export class Words {
     this.sealed = true;
   }
 
-  flag(name: string): boolean {
-    return this.given(name).length > 0;
+  /** Values for options that are not on the command line. */
+  configure(find: (name: string) => readonly string[] | undefined): void {
+    this.configured = find;
+  }
+
+  flag(name: string, usual = false): boolean {
+    const value = this.given(name).at(-1) ?? String(usual);
+    return value === true || booleanOf(value);
+  }
+
+  /** On the command line itself: neither a variable nor the file has it. */
+  isTyped(name: string): boolean {
+    return this.parsed.values.has(name);
   }
 
   text(name: string): string | undefined {
@@ -60,42 +80,59 @@ export class Words {
 
   /** A number without a unit counts `bare`. */
   durationMs(name: string, bare: DurationUnit = 's'): number | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    const ms = parseDuration(text, bare);
-    if (ms === undefined)
-      throw this.wrong(`--${name} "${text}" is not a duration such as 500ms, 30s, 5m or 2h`);
-    return ms;
+    return this.value(name, (text) => durationOf(text, bare));
   }
 
-  count(name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    if (!/^\d{1,15}$/.test(text))
-      throw this.wrong(`--${name} "${text}" is not a non-negative integer`);
-    if (Number(text) > most) throw this.wrong(`--${name} "${text}" is more than ${most}`);
-    return Number(text);
+  count(name: string, most?: number): number | undefined {
+    return this.value(name, (text) => countOf(text, most));
+  }
+
+  bytes(name: string): number | undefined {
+    return this.value(name, bytesOf);
+  }
+
+  fraction(name: string): number | undefined {
+    return this.value(name, fractionOf);
+  }
+
+  limits(name: string): ReturnType<typeof limitsOf> | undefined {
+    return this.value(name, limitsOf);
   }
 
   choice<T extends string>(name: string, choices: readonly T[]): T | undefined {
-    const text = this.text(name);
-    if (text === undefined) return undefined;
-    const chosen = choices.find((choice) => choice === text);
-    if (chosen === undefined)
-      throw this.wrong(`--${name} "${text}" is not one of ${choices.join(', ')}`);
-    return chosen;
+    return this.value(name, (text) => choiceOf(text, choices));
   }
 
-  /** The given options as words for another command line, without some, with some values changed. */
+  private value<T>(name: string, read: (text: string) => T): T | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    try {
+      return read(text);
+    } catch (error) {
+      if (error instanceof WrongValue) throw this.wrong(`--${name} "${text}" ${error.message}`);
+      throw error;
+    }
+  }
+
+  /** Another command line, with the same settings behind it. */
+  with(args: readonly string[], command = this.command): Words {
+    const other = new Words(command, args, this.program);
+    other.configure(this.configured);
+    return other;
+  }
+
+  /** The options of this command line as words for another one, without some, with some values changed. */
   again(
     without: readonly string[],
     changed: Readonly<Record<string, (text: string) => string>>,
   ): string[] {
     const kept = [...this.parsed.values].filter(([name]) => !without.includes(name));
     return kept.flatMap(([name, values]) =>
-      values.flatMap((value) =>
-        value === true ? [`--${name}`] : [`--${name}`, changed[name]?.(value) ?? value],
-      ),
+      values.flatMap((value) => {
+        if (value === true) return [`--${name}`];
+        const isBoolean = this.rows[name]?.type === 'boolean';
+        return isBoolean ? [`--${name}=${value}`] : [`--${name}`, changed[name]?.(value) ?? value];
+      }),
     );
   }
 
@@ -122,7 +159,7 @@ export class Words {
 
   private given(name: string): readonly (string | true)[] {
     if (this.sealed) throw new Error(`--${name} is read after the command has begun to act`);
-    return this.parsed.values.get(name) ?? [];
+    return this.parsed.values.get(name) ?? this.configured(name) ?? [];
   }
 }
 

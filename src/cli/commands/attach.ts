@@ -9,6 +9,7 @@ export const command: Command = {
   name: 'attach',
   usage: 'ID [--read-only | --share | --steal] [--detach-key ^]]',
   summary: summaries.attach,
+  examples: ['holdfast attach shell', 'holdfast attach shell --read-only'],
   takes: 'processes',
   options: {
     'read-only': { type: 'boolean', short: 'r', about: 'only watch: type and resize nothing' },

@@ -12,13 +12,16 @@ export const command: Command = {
   name: 'completion',
   usage: shells.join('|'),
   summary: summaries.completion,
+  examples: ['holdfast completion bash'],
   takes: shells,
   options: {},
   notes: [
     'bash, in ~/.bashrc:  eval "$(holdfast completion bash)"',
     'zsh, in ~/.zshrc:    eval "$(holdfast completion zsh)"',
     'fish:                holdfast completion fish | source',
-    'Completion asks a running keeper for names and ids; it never starts one.',
+    'Commands, options and their values are in the script: they start no program. For names and ids it asks a running',
+    'keeper, once in three seconds, and never starts one. Written to a file, the script also starts no program when a',
+    'shell starts: ~/.local/share/bash-completion/completions/holdfast, or ~/.config/fish/completions/holdfast.fish.',
   ],
   read({ words, caller }) {
     const [what = ''] = words.expect(shells.join(', '));

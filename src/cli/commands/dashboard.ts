@@ -9,6 +9,7 @@ export const command: Command = {
   name: 'dashboard',
   usage: '[ID] [--print]',
   summary: summaries.dashboard,
+  examples: ['holdfast dashboard', 'holdfast dashboard --print'],
   takes: 'processes',
   options: {
     print: { type: 'boolean', about: 'only print the link, also on a desktop' },

@@ -13,6 +13,7 @@ export const command: Command = {
   name: 'demo',
   usage: '',
   summary: summaries.demo,
+  examples: ['holdfast demo'],
   options: {},
   read({ words, caller, out }) {
     words.expect();

@@ -9,6 +9,7 @@ import {
   findSystemCalls,
   performChecks,
   type Check,
+  type CheckResult,
 } from '../local/checks.ts';
 import { olderBuild } from '../local/keeper-age.ts';
 import { localServer } from '../local/server.ts';
@@ -19,9 +20,11 @@ const checks: readonly Check[] = [
   { name: 'node', find: findNode },
   { name: 'system calls', find: findSystemCalls },
   { name: 'home', find: findHome },
+  { name: 'settings', find: findSettings },
   { name: 'disk', find: findDiskSpace },
   { name: 'keeper', find: findKeeper },
   { name: 'server', find: findServer },
+  { name: 'limits', find: findLimits },
   { name: 'fonts', find: findFonts },
 ];
 
@@ -29,12 +32,13 @@ export const command: Command = {
   name: 'doctor',
   usage: '',
   summary: summaries.doctor,
+  examples: ['holdfast doctor'],
   options: {},
   notes: ['Exit code 1: a check failed.'],
   read({ words, caller }) {
     words.expect();
     return async () => {
-      const found = (await performChecks(checks, caller)).map(({ name, status, message }) => ({
+      const found = (await checkMachine(caller)).map(({ name, status, message }) => ({
         name,
         ok: status === 'pass',
         message,
@@ -45,6 +49,10 @@ export const command: Command = {
     };
   },
 };
+
+export function checkMachine(caller: Caller): Promise<CheckResult[]> {
+  return performChecks(checks, caller);
+}
 
 async function findHome({ home }: Caller): Promise<string> {
   const { openHome } = await import('../../keeper/home.ts');
@@ -57,6 +65,13 @@ async function findHome({ home }: Caller): Promise<string> {
   return exists ? `${home}, private` : `${home} will be created when needed`;
 }
 
+async function findSettings(caller: Caller): Promise<string> {
+  const { configPath } = await import('../settings/config-file.ts');
+  await caller.settings();
+  const file = configPath(caller.home);
+  return `${existsSync(file) ? file : `no ${file}`}; "holdfast config" shows all of them`;
+}
+
 async function findKeeper(caller: Caller): Promise<string> {
   const host = await caller.running();
   if (!host) return 'not running; starts when needed';
@@ -66,6 +81,21 @@ async function findKeeper(caller: Caller): Promise<string> {
   if (degraded > 0)
     throw new Error(`${found}; the output of ${degraded} processes cannot be stored`);
   return older === undefined ? found : `${found}; ${older}`;
+}
+
+/** A machine that can enforce little is no failure: starts that need more are refused. */
+async function findLimits(caller: Caller): Promise<string> {
+  const host = await caller.running();
+  if (!host) return 'the keeper says what it can enforce; it is not running';
+  const means = Object.entries(await host.enforcement(caller.sees, {}));
+  const held = means
+    .filter(([, { by }]) => by !== 'no')
+    .map(([name, { by }]) => `${name} by ${by}`);
+  const reasons = new Map<string, string[]>();
+  for (const [name, { by, why = '' }] of means)
+    if (by === 'no' || by === 'watch') reasons.set(why, [...(reasons.get(why) ?? []), name]);
+  const lacks = Array.from(reasons, ([why, names]) => `; ${names.join(', ')}: ${why}`);
+  return `${held.join(', ')}${lacks.join('')}`;
 }
 
 async function findServer({ home }: Caller): Promise<string> {

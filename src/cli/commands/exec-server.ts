@@ -3,52 +3,20 @@
 import type { Command } from '../arguments/command.ts';
 import type { Words } from '../arguments/words.ts';
 import type { WsAuthOptions } from '../../server/codex/ws-auth.ts';
+import { settingOptions } from '../settings/setting.ts';
+import { settings } from '../settings/table.ts';
 import { summaries } from '../summaries.ts';
-
-const AUTH_KINDS = ['none', 'capability-token', 'signed-bearer-token'] as const;
 
 export const command: Command = {
   name: 'exec-server',
   usage: '[--listen ws://IP:PORT|stdio] [--ws-auth KIND ...]',
   summary: summaries['exec-server'],
+  examples: ['holdfast exec-server', 'holdfast exec-server --listen ws://127.0.0.1:8090'],
   options: {
-    listen: {
-      type: 'string',
-      value: 'URL',
-      about: 'ws://IP:PORT or stdio (default ws://127.0.0.1:0)',
-    },
-    'ws-auth': {
-      type: 'string',
-      value: 'KIND',
-      completes: AUTH_KINDS,
-      about: 'capability-token, signed-bearer-token or none (default: a token in its address)',
-    },
-    'ws-token-file': { type: 'string', value: 'FILE', about: 'file with the capability token' },
-    'ws-token-sha256': { type: 'string', value: 'HEX', about: 'SHA-256 of the capability token' },
-    'ws-shared-secret-file': {
-      type: 'string',
-      value: 'FILE',
-      about: 'file with the secret of signed tokens',
-    },
-    'ws-issuer': { type: 'string', value: 'NAME', about: 'required issuer of signed tokens' },
-    'ws-audience': { type: 'string', value: 'NAME', about: 'required audience of signed tokens' },
-    'ws-max-clock-skew-seconds': { type: 'string', value: 'N', about: 'default 30' },
-    'concurrent-requests': {
-      type: 'string',
-      value: 'N',
-      about: '1: handle requests one after the other (default: concurrently)',
-    },
+    ...settingOptions('exec-server'),
     'exit-on-stdin-close': { type: 'boolean', about: 'exit when stdin is closed' },
-    'detach-time': {
-      type: 'string',
-      value: '30m',
-      about: 'how long a session outlives its connection (default 30m)',
-    },
-    'allow-remote': {
-      type: 'boolean',
-      about: 'allow an address that other machines can reach; put TLS in front of it',
-    },
   },
+  settings: ['exec-server', 'keeper'],
   notes: [
     'Prints its address on one line, with a token in it unless --ws-auth is given:',
     '  CODEX_EXEC_SERVER_URL=ADDRESS codex exec "..."',
@@ -65,6 +33,7 @@ export const command: Command = {
       report: (message: string) => void out.note(message),
       detachMs: words.durationMs('detach-time'),
       serial: words.count('concurrent-requests') === 1,
+      bubblewrap: words.text('bubblewrap'),
     };
     const served = {
       ...options,
@@ -94,7 +63,7 @@ export const command: Command = {
 
 function authOf(words: Words): WsAuthOptions {
   return {
-    kind: words.choice('ws-auth', AUTH_KINDS) ?? 'own',
+    kind: words.choice('ws-auth', settings['exec-server']['ws-auth'].choices) ?? 'own',
     tokenFile: words.text('ws-token-file'),
     tokenSha256: words.text('ws-token-sha256'),
     sharedSecretFile: words.text('ws-shared-secret-file'),

@@ -1,6 +1,6 @@
 // `holdfast export`
 
-import { closeSync, constants, fchmodSync, openSync, statSync, writeSync } from 'node:fs';
+import { closeSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { errnoOf } from '../../base/disk.ts';
 import { errors, HoldfastError } from '../../protocol/errors.ts';
@@ -10,12 +10,16 @@ import { isError, type Caller } from '../caller.ts';
 import type { Answer, Command } from '../arguments/command.ts';
 import { follow, gapWords, missedReason } from '../log/follow.ts';
 import type { Output } from '../output/output.ts';
+import { Progress } from '../output/progress.ts';
+import { openTarget } from '../output/target-file.ts';
+import { formatBytes } from '../arguments/units.ts';
 import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'export',
   usage: 'ID [FILE] [--stream NAME] [--force]',
   summary: summaries.export,
+  examples: ['holdfast export build build.log', 'holdfast export build --stream stderr'],
   takes: 'processes',
   options: {
     stream: {
@@ -45,10 +49,11 @@ export const command: Command = {
       const source = await locate(caller, text);
       // Opened after the id is found: a wrong id creates no empty file.
       const target =
-        file === undefined ? undefined : openTarget(resolve(caller.cwd, file), overwrite);
+        file === undefined ? undefined : openTarget('export', resolve(caller.cwd, file), overwrite);
       const bytes =
         target === undefined ? (data: Buffer) => out.bytes('stdout', data) : writerTo(target);
-      const sink = new ExportSink({ out, bytes, stream });
+      const { total } = source;
+      const sink = new ExportSink({ out, bytes, stream, total });
       try {
         await source.feed(sink);
       } finally {
@@ -72,6 +77,8 @@ export const command: Command = {
 interface ExportSource {
   readonly id: string;
   readonly from: 'keeper' | 'files';
+  /** Output bytes of all streams. */
+  readonly total: number;
   readonly feed: (sink: ExportSink) => Promise<void>;
 }
 
@@ -87,6 +94,7 @@ async function locate(caller: Caller, text: string): Promise<ExportSource> {
     return {
       id: process.id,
       from: 'keeper',
+      total: process.bytes.total,
       async feed(sink) {
         const event = (each: ProcessEvent): Promise<void> => sink.event(each);
         await follow(caller, process, {
@@ -102,6 +110,7 @@ async function locate(caller: Caller, text: string): Promise<ExportSource> {
   return {
     id,
     from: 'files',
+    total: 0,
     async feed(sink) {
       for await (const { missed, events } of storedPages(journal)) {
         if (missed) await sink.missed(missed);
@@ -115,6 +124,8 @@ interface ExportSinkOptions {
   readonly out: Output;
   readonly bytes: (data: Buffer) => Promise<void>;
   readonly stream: string | undefined;
+  /** 0 if unknown. */
+  readonly total: number;
 }
 
 /** Writes the output bytes of events, and counts them and the missing ones. */
@@ -123,15 +134,18 @@ class ExportSink {
   missedBytes = 0;
   damaged = false;
   private readonly options: ExportSinkOptions;
+  private readonly progress: Progress;
 
   constructor(options: ExportSinkOptions) {
     this.options = options;
+    this.progress = new Progress(options.out, (done) => `${formatBytes(done)} exported`);
   }
 
   async event(event: ProcessEvent): Promise<void> {
     if (event.kind === 'gap') await this.reportMissing(event.body.bytes, event.body.reason);
     if (event.kind !== 'output') return;
-    const { stream, bytes } = this.options;
+    const { stream, bytes, total } = this.options;
+    this.progress.at(event.offset, total);
     if (stream !== undefined && event.stream !== stream) return;
     this.exported += event.data.length;
     await bytes(event.data);
@@ -146,24 +160,6 @@ class ExportSink {
     this.missedBytes += bytes;
     const { out } = this.options;
     if (!out.json) await out.note(`after ${this.exported} bytes: ${gapWords(bytes, reason)}`);
-  }
-}
-
-function openTarget(path: string, overwrite: boolean): number {
-  const { O_WRONLY, O_CREAT, O_EXCL, O_TRUNC } = constants;
-  try {
-    // A device or a pipe is written to, not replaced.
-    const there = statSync(path, { throwIfNoEntry: false });
-    if (there && !there.isFile()) return openSync(path, O_WRONLY);
-    const fd = openSync(path, O_WRONLY | O_CREAT | (overwrite ? O_TRUNC : O_EXCL), 0o600);
-    fchmodSync(fd, 0o600);
-    return fd;
-  } catch (error) {
-    const exists = errnoOf(error) === 'EEXIST';
-    const problem = exists
-      ? 'exists; --force overwrites it'
-      : `cannot be written: ${errnoOf(error) ?? String(error)}`;
-    throw new HoldfastError('invalid_input', `export: ${path} ${problem}.`, { field: 'FILE' });
   }
 }
 

@@ -1,26 +1,35 @@
 // `holdfast help`
 
-import { commonOptions, helpOf, type Answer, type Command } from '../arguments/command.ts';
+import {
+  commonOptions,
+  helpOf,
+  type Answer,
+  type Command,
+  type CommandHead,
+} from '../arguments/command.ts';
 import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'help',
   usage: '[COMMAND]',
   summary: summaries.help,
+  examples: ['holdfast help', 'holdfast help run'],
   options: {},
   read({ words, out }) {
     const [name] = words.expect('[COMMAND]');
     if (name !== undefined) return () => helpOfOne(name);
-    return async () => (out.json ? { result: { commands: await allCommands() } } : helpOfAll());
+    return async () =>
+      out.json
+        ? { result: { commands: await allCommands(), options: commonOptions } }
+        : helpOfAll();
   },
 };
 
 async function helpOfOne(name: string): Promise<Answer> {
   const { findCommand } = await import('../commands.ts');
   const found = await findCommand(name);
-  const { usage, summary, options } = found;
   return {
-    result: { name, usage, summary, options: { ...options, ...commonOptions } },
+    result: { ...describe(found), options: { ...found.options, ...commonOptions } },
     lines: helpOf(found),
   };
 }
@@ -42,9 +51,16 @@ function helpOfAll(): Answer {
   return { result: undefined, lines };
 }
 
-/** For programs: how each is used stands in its own file. */
-async function allCommands(): Promise<Pick<Command, 'name' | 'usage' | 'summary'>[]> {
+/** For programs, and for the documentation: how each is used stands in its own file. */
+async function allCommands(): Promise<object[]> {
   const { commands } = await import('../commands.ts');
+  const { ttyCommands } = await import('../tty/main.ts');
   const loaded = await Promise.all(Array.from(commands.values(), (load) => load()));
-  return loaded.map(({ command: { name, usage, summary } }) => ({ name, usage, summary }));
+  const own = loaded.flatMap(({ command: each }) => (each.name === 'tty' ? [] : [each]));
+  const terminal = (await ttyCommands()).map((each) => ({ ...each, name: `tty ${each.name}` }));
+  return [...own, ...terminal].map(describe);
+}
+
+function describe({ name, usage, summary, notes = [], examples, options }: CommandHead): object {
+  return { name, usage, summary, notes, examples, options };
 }

@@ -1,5 +1,6 @@
 // `holdfast inspect`
 
+import { causeWords, confinementWords } from '../../protocol/confinement/words.ts';
 import { usageWords } from '../output/usage.ts';
 import { systemTable } from '../../system/proc-table.ts';
 import type { ListeningPort } from '../../protocol/host-api.ts';
@@ -21,6 +22,7 @@ export const command: Command = {
   name: 'inspect',
   usage: 'ID',
   summary: summaries.inspect,
+  examples: ['holdfast inspect web'],
   takes: 'processes',
   options: {},
   read({ words, caller }) {
@@ -70,6 +72,8 @@ function rowsOf(
     ],
     ...(process.exitedAtMs === undefined ? [] : [['ended', moment(process.exitedAtMs)]]),
     ...(process.usage ? [['used', usageWords(process.usage)]] : []),
+    ...(process.causes ?? []).map((cause) => ['cause', causeWords(cause)]),
+    ...(process.confinement ? [['confined', confinementWords(process.confinement)]] : []),
     [
       'output',
       `${formatBytes(bytes.total)}${missing > 0 ? `, ${missing} bytes of it no longer kept` : ''}`,

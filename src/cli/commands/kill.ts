@@ -14,6 +14,7 @@ export const command: Command = {
   name: 'kill',
   usage: '[-SIGNAL] ID... [--signal SIGNAL]',
   summary: summaries.kill,
+  examples: ['holdfast kill web --signal HUP', 'holdfast kill -9 web'],
   takes: 'processes',
   options: {
     signal: {

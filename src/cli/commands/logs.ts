@@ -17,6 +17,11 @@ export const command: Command = {
   name: 'logs',
   usage: 'ID [-f] [--since 10m] [--grep PATTERN] [--tail N] [--raw]',
   summary: summaries.logs,
+  examples: [
+    'holdfast logs web --tail 20',
+    "holdfast logs tests --grep 'FAIL|Error' --since 10m",
+    'holdfast logs -f web',
+  ],
   takes: 'processes',
   options: {
     follow: {

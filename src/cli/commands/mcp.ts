@@ -3,14 +3,16 @@
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import type { Api } from '../../client/api.ts';
+import { openHome } from '../../keeper/home.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Call, Command } from '../arguments/command.ts';
 import { inheritedEnvironment } from '../../base/inherited-environment.ts';
 import { MARKER_NAME } from '../../host/start/environment.ts';
 import { mcpClients } from '../mcp-config.ts';
 import type { Words } from '../arguments/words.ts';
+import { settingOptions } from '../settings/setting.ts';
 import { summaries } from '../summaries.ts';
 
 /** The owner of processes when no chat is named. */
@@ -20,37 +22,11 @@ export const command: Command = {
   name: 'mcp',
   usage: '[--chat ID] [--embed] [--directory DIR] | --print-config CLIENT',
   summary: summaries.mcp,
+  examples: ['holdfast mcp --print-config claude-code', 'holdfast mcp --max-output 8000'],
   options: {
     chat: { type: 'string', value: 'ID', about: 'see and start only processes of this chat' },
     embed: { type: 'boolean', about: 'run processes inside this command; they end with it' },
-    directory: {
-      type: 'string',
-      value: 'DIR',
-      completes: 'directory',
-      about: 'working directory of commands (default: the current one)',
-    },
-    'max-output': {
-      type: 'string',
-      value: 'BYTES',
-      about: 'maximum output in one result (default 32768)',
-    },
-    'max-wait': {
-      type: 'string',
-      value: '45s',
-      about: 'maximum wait for clients that do not ask for progress',
-    },
-    cancel: {
-      type: 'string',
-      value: 'detach|interrupt',
-      completes: ['detach', 'interrupt'],
-      about: 'what a cancelled call does to its process: leave (default) or interrupt',
-    },
-    idle: {
-      type: 'string',
-      value: '12h',
-      about: 'close a terminal after this long without activity; 0: never',
-    },
-    progress: { type: 'string', value: '5s', about: 'interval of progress notifications' },
+    ...settingOptions('mcp'),
     'print-config': {
       type: 'string',
       value: 'CLIENT',
@@ -58,6 +34,7 @@ export const command: Command = {
       about: `print the configuration for ${Object.keys(mcpClients).join(', ')}`,
     },
   },
+  settings: ['mcp'],
   notes: [
     'Needs no server: it asks the keeper, starts it if none is running, and reconnects if it was lost.',
     'Exits when stdin is closed; processes keep running, except with --embed.',
@@ -86,8 +63,9 @@ function printConfig(client: string, words: Words): Answer {
     const known = Object.keys(mcpClients).join(', ');
     throw words.wrong(`--print-config "${client}" is not one of ${known}`);
   }
-  const given = kept(words);
-  const fitting = words.text('max-output') === undefined ? (row.args ?? []) : [];
+  // Options beside --print-config are for the server.
+  const given = words.again(['print-config', 'json'], {});
+  const fitting = words.isTyped('max-output') ? [] : (row.args ?? []);
   const server = {
     command: process.execPath,
     args: [process.argv[1] ?? '', 'mcp', ...fitting, ...given],
@@ -99,30 +77,12 @@ function printConfig(client: string, words: Words): Answer {
   };
 }
 
-/** Options beside --print-config are for the server. */
-function kept(words: Words): string[] {
-  const named = [
-    'chat',
-    'directory',
-    'max-output',
-    'max-wait',
-    'cancel',
-    'idle',
-    'progress',
-    'home',
-  ].flatMap((name) => {
-    const value = words.text(name);
-    return value === undefined ? [] : [`--${name}`, value];
-  });
-  return [...named, ...(words.flag('embed') ? ['--embed'] : [])];
-}
-
 function settingsOf({ words, caller }: Call) {
   const chat = words.text('chat');
   return {
     cancel: words.choice('cancel', ['detach', 'interrupt']) ?? 'detach',
     terminalIdleMs: words.durationMs('idle'),
-    directory: resolve(caller.cwd, words.text('directory') ?? '.'),
+    directory: resolve(caller.cwd, words.text('directory') ?? usualDirectory(caller)),
     maxOutputBytes: words.count('max-output'),
     maxWaitMs: words.durationMs('max-wait'),
     progressEveryMs: words.durationMs('progress'),
@@ -144,7 +104,10 @@ async function serve(
       'waiting for an MCP client on stdin; "holdfast mcp --print-config CLIENT" prints how to add it to one. Ctrl-D exits.',
     );
   const { createMcpServer } = await import('../../tools/mcp/server.ts');
+  const { taskKeyIn } = await import('../../server/mcp/task-key.ts');
+  const taskKey = (): string => taskKeyIn(openHome(caller.home).folder);
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
+  const { goAhead } = await import('../../system/priority.ts');
   const place = embed ? embedded(owner, caller) : local(owner, caller);
   let connected: Promise<Api> | undefined;
   const connection = (): Promise<Api> => {
@@ -160,6 +123,8 @@ async function serve(
       createMcpServer({
         connection,
         notifyAll: era === 'modern',
+        era,
+        ...(!embed && { taskKey }),
         directory,
         environment: { inherit: 'none' },
         // The client's environment, not that of the keeper.
@@ -175,10 +140,22 @@ async function serve(
       }),
     { onerror: report },
   );
+  // As a server: a call waits for this program.
+  goAhead();
   await waitForEnd();
   await handle.close();
   await (await connected?.catch(() => undefined))?.close();
   await place.forget();
+}
+
+/**
+ * Where commands run by default. Some agents start the servers of a plugin in the folder of the plugin: commands belong
+ * into the home directory then.
+ */
+function usualDirectory({ cwd, env }: Caller): string {
+  const root = env['PLUGIN_ROOT'];
+  const isInPlugin = root !== undefined && !relative(root, cwd).startsWith('..');
+  return isInPlugin ? (env['HOME'] ?? '/') : '.';
 }
 
 /** Inside a process of this home the client's processes belong to the owner of that one. */
@@ -199,7 +176,7 @@ function local(owner: string, { home, env, keeperArgs }: Caller): Place {
   return {
     connect: async () => {
       const { keeperApi } = await import('../../server/keeper-api.ts');
-      return keeperApi({ home, env, keeperArgs, owner });
+      return keeperApi({ home, env, keeperArgs }, owner);
     },
     forget: () => Promise.resolve(),
   };

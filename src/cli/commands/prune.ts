@@ -3,6 +3,7 @@
 import { listAll } from '../../protocol/list-all.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { agrees } from '../output/ask.ts';
+import { Progress } from '../output/progress.ts';
 import type { Command } from '../arguments/command.ts';
 import { removeExited, whyKept } from '../local/exited.ts';
 import { plural } from '../arguments/units.ts';
@@ -12,6 +13,7 @@ export const command: Command = {
   name: 'prune',
   usage: '[--older-than 1h] [--yes]',
   summary: summaries.prune,
+  examples: ['holdfast prune', 'holdfast prune --older-than 1h --yes'],
   options: {
     'older-than': {
       type: 'string',
@@ -34,8 +36,11 @@ export const command: Command = {
       const removed: string[] = [];
       if (asks && exited.length > 0 && !(await agrees(out, questionOf(exited))))
         return { result: { removed }, lines: ['Nothing was deleted.'], exitCode: 1 };
-      for (const process of exited)
+      const progress = new Progress(out, (done, all) => `${done} of ${all} deleted`);
+      for (const process of exited) {
         if (host && (await removeExited(host, process))) removed.push(process.id);
+        progress.at(removed.length, exited.length);
+      }
       const lines = [`${plural(removed.length, 'process', 'processes')} deleted.`];
       return { result: { removed }, lines };
     };

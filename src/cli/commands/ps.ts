@@ -16,6 +16,7 @@ export const command: Command = {
   name: 'ps',
   usage: '[--all] [--state STATE] [--name TEXT] [-n N]',
   summary: summaries.ps,
+  examples: ['holdfast ps', 'holdfast ps --all --json'],
   options: {
     all: { type: 'boolean', short: 'a', about: 'include exited processes' },
     state: {

@@ -8,6 +8,7 @@ export const command: Command = {
   name: 'rm',
   usage: 'ID... [--force]',
   summary: summaries.rm,
+  examples: ['holdfast rm tests', 'holdfast rm --force web'],
   takes: 'processes',
   options: {
     force: { type: 'boolean', short: 'f', about: 'stop it first if it is running' },

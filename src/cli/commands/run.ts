@@ -1,7 +1,7 @@
 // `holdfast run`
 
+import { causeWords, weaknessWords } from '../../protocol/confinement/words.ts';
 import { usageWords } from '../output/usage.ts';
-import type { Caller } from '../caller.ts';
 import type { KeeperLink } from '../../keeper/link.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
@@ -28,6 +28,12 @@ export const command: Command = {
   name: 'run',
   usage: "[options] 'SHELL COMMAND' | [options] PROGRAM ARGUMENT...",
   summary: summaries.run,
+  examples: [
+    'holdfast run npm test',
+    'holdfast run --background --name web npm run dev',
+    "holdfast run --name build --timeout 30s 'make 2>&1 | tee build.log'",
+    'holdfast run -it python3',
+  ],
   options: runOptions,
   notes: [
     'One argument is a shell command; several are a program and its arguments. Options go before the command.',
@@ -136,8 +142,13 @@ async function show(call: Call, process: ProcessInfo, plan: Showing): Promise<An
     }
     watch.stop();
     if (out.unread) return { result: undefined };
-    const cost = out.watched ? await costOf(caller, process) : '';
+    const ended = await caller.ask((host) => host.get(process.owner, { id: process.id }));
+    const cost = out.watched ? costOf(ended) : '';
     await reportEnd(out, outcome, `${watch.elapsed()}${cost}`);
+    for (const cause of ended.causes ?? [])
+      await out.note(`${causeWords(cause)}.`, { style: 'red' });
+    const weak = weaknessWords(ended.confinement);
+    if (weak !== undefined) await out.note(`confinement: ${weak}.`);
     await reportIfOpen({ caller, out }, process);
     return { result: undefined, exitCode: exitCodeOf(outcome) };
   } catch (error) {
@@ -176,8 +187,7 @@ async function reportEnd(out: Output, outcome: Outcome, elapsed: string): Promis
 /** Less is not worth a word. */
 const WORTH_MS = 1000;
 
-async function costOf(caller: Caller, { id, owner }: ProcessInfo): Promise<string> {
-  const { usage } = await caller.ask((host) => host.get(owner, { id }));
+function costOf({ usage }: ProcessInfo): string {
   return usage && usage.userMs + usage.systemMs >= WORTH_MS ? `; ${usageWords(usage)}` : '';
 }
 

@@ -7,6 +7,7 @@ export const command: Command = {
   name: 'send',
   usage: 'ID [TEXT | -] [--eof] [-n]',
   summary: summaries.send,
+  examples: ["holdfast send repl 'print(6 * 7)'", "printf 'a,b\\n' | holdfast send import --eof"],
   takes: 'processes',
   options: {
     eof: { type: 'boolean', about: 'close stdin afterwards' },

@@ -2,72 +2,37 @@
 
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { ServerOptions } from '../../server/server.ts';
+import { systemClock } from '../../base/clock.ts';
+import type { RunningServer, ServerOptions } from '../../server/server.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
+import { parseLogSettings } from '../../protocol/observe/log-settings.ts';
 import { isError, type Caller } from '../caller.ts';
 import type { Answer, Command } from '../arguments/command.ts';
 import type { Output } from '../output/output.ts';
 import { selfCommand } from '../surroundings.ts';
-import { MOST_PORT, shellWord, Words } from '../arguments/words.ts';
+import { shellWord, Words } from '../arguments/words.ts';
+import { settingOptions } from '../settings/setting.ts';
+import { MOST_PORT } from '../settings/table.ts';
 import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'serve',
   usage: '[--port N] [--host ADDR] [--socket PATH|none]',
   summary: summaries.serve,
+  examples: ['holdfast serve --port 4100', 'holdfast serve --allow-host holdfast.example'],
   options: {
-    port: { type: 'string', value: 'N', about: 'TCP port (default 0: any free port)' },
-    host: { type: 'string', value: 'ADDR', about: 'IP address to bind to (default 127.0.0.1)' },
-    socket: {
-      type: 'string',
-      value: 'PATH',
-      about: 'unix socket (default server.sock in the home), or "none"',
-    },
-    'token-file': {
-      type: 'string',
-      value: 'FILE',
-      about: 'accept the secret in this file as an admin token; it is created if missing',
-    },
-    directory: {
-      type: 'string',
-      value: 'DIR',
-      completes: 'directory',
-      about: 'default directory of commands from coder, codex and MCP (default ~)',
-    },
-    'allow-host': {
-      type: 'string',
-      multiple: true,
-      value: 'NAME',
-      about: 'allow one more Host header (with port if sent), for a reverse proxy',
-    },
-    'completion-webhook': {
-      type: 'string',
-      value: 'URL',
-      about: 'POST every process exit here until it answers 2xx; signed with webhook.key',
-    },
-    'completion-webhook-insecure': {
-      type: 'boolean',
-      about: 'allow plain HTTP to another machine for the webhook',
-    },
-    'allow-remote': {
-      type: 'boolean',
-      about: 'allow an address that other machines can reach; put TLS in front of it',
-    },
-    'allow-origin': {
-      type: 'string',
-      multiple: true,
-      value: 'ORIGIN',
-      about: 'allow requests from web pages of this origin, such as http://127.0.0.1:8080',
-    },
+    ...settingOptions('serve'),
     resume: {
       type: 'boolean',
       about: 'reuse the port and options of a server that crashed here',
     },
-    'insecure-no-auth': {
-      type: 'boolean',
-      about: 'require no token: every local user can run commands as you; loopback only',
+    'last-port': {
+      type: 'string',
+      hidden: true,
+      about: 'port of the server before: taken when nothing else names one',
     },
   },
+  settings: ['serve', 'keeper', 'log'],
   notes: [
     'Every request needs "Authorization: Bearer TOKEN"; "holdfast token admin" prints a token.',
     'The socket in the home needs none: only you can reach it.',
@@ -75,58 +40,82 @@ export const command: Command = {
   ],
   read({ words, caller, out }) {
     words.expect();
-    const read = (given: Words): ServerOptions => optionsOf(given, caller, out);
+    const read = (given: Words): ServerOptions =>
+      optionsOf(given, caller, (message) => void out.note(message));
     // Options given now come last: they override those of the crashed server.
     const now = [...againOf(words, caller), ...portOf(words)];
     const options: ServerOptions = {
       ...read(words),
       ...(words.flag('resume') && {
-        resume: (last) => read(new Words(command, [...last, ...now])),
+        resume: (last) => read(words.with([...last, ...now])),
       }),
     };
     // What a program inside a process says of ports and tokens counts for nothing.
     const anyWillDo = words.flag('resume') && now.length === 0;
-    return async () => {
-      const { startServer } = await import('../../server/server.ts');
-      const { goAhead } = await import('../../system/priority.ts');
-      const terminated = new AbortController();
-      // Until the server is ready, SIGTERM ends it at the next safe point; a second one ends it at once.
-      process.once('SIGTERM', () => terminated.abort());
-      const starting = startServer({ ...options, signal: terminated.signal });
-      const server = await starting.catch(async (error: unknown) => {
-        if (!anyWillDo || !isError(error, 'from_inside')) throw error;
-        return undefined;
-      });
-      if (!server) return startedByKeeper(caller, out);
-      process.title = 'hf-server';
-      goAhead();
-      const { url, tokenFile = null, keeperPid, home, version } = server;
-      const ready = {
-        url,
-        socket: server.socket ?? null,
-        tokenFile,
-        pid: process.pid,
-        keeperPid,
-        home,
-        version,
-      };
-      if (out.json) await out.object(ready);
-      else
-        for (const line of greeting(
-          { ...ready, openToAll: server.openToAll },
-          selfCommand(caller.env),
-        ))
-          await out.line(line);
-      const signal = terminated.signal.aborted ? 'SIGTERM' : await waitForEnd();
-      await server.close();
-      if (signal === 'SIGTERM' && !out.json)
-        await out.note(
-          'ended by SIGTERM; the processes keep running. "holdfast status" shows whether another server runs.',
-        );
-      return { result: { ...ready, signal }, said: true };
-    };
+    return () => runServer(options, { caller, out, anyWillDo });
   },
 };
+
+/** Serves until SIGTERM or Ctrl-C. */
+export async function runServer(
+  options: ServerOptions,
+  {
+    caller,
+    out,
+    anyWillDo = false,
+  }: { readonly caller: Caller; readonly out: Output; readonly anyWillDo?: boolean },
+): Promise<Answer> {
+  const { startServer } = await import('../../server/server.ts');
+  const { goAhead } = await import('../../system/priority.ts');
+  const terminated = new AbortController();
+  // Until the server is ready, SIGTERM ends it at the next safe point; a second one ends it at once.
+  process.once('SIGTERM', () => terminated.abort());
+  const starting = startServer({ ...options, signal: terminated.signal });
+  const server = await starting.catch(async (error: unknown) => {
+    if (!anyWillDo || !isError(error, 'from_inside')) throw error;
+    return undefined;
+  });
+  if (!server) return startedByKeeper(caller, out);
+  process.title = options.gateway ? 'hf-gateway' : 'hf-server';
+  goAhead();
+  server.loadLateModules();
+  const leave = options.gateway ? undefined : await followFleet(server);
+  const { url, tokenFile = null, keeperPid, home, version } = server;
+  const ready = {
+    url,
+    socket: server.socket ?? null,
+    tokenFile,
+    pid: process.pid,
+    keeperPid,
+    home,
+    version,
+  };
+  if (out.json) await out.object(ready);
+  else {
+    const greet = options.gateway ? gatewayGreeting : greeting;
+    const { openToAll } = server;
+    for (const line of greet({ ...ready, openToAll }, selfCommand(caller.env)))
+      await out.line(line);
+  }
+  const signal = terminated.signal.aborted ? 'SIGTERM' : await waitForEnd();
+  await leave?.();
+  await server.close();
+  if (signal === 'SIGTERM' && !out.json && !options.gateway)
+    await out.note(
+      'ended by SIGTERM; the processes keep running. "holdfast status" shows whether another server runs.',
+    );
+  return { result: { ...ready, signal }, said: true };
+}
+
+/** The fleet is loaded when the home has, or gets, a membership. Returns a function that leaves. */
+async function followFleet(server: RunningServer): Promise<() => Promise<void>> {
+  const { host, home, report, serveStream: serve } = server;
+  const { onMembership } = await import('../local/membership.ts');
+  return onMembership(home, async () => {
+    const { followMembership } = await import('../../fleet/member/membership.ts');
+    return followMembership({ home, host, report, serve, clock: systemClock });
+  });
+}
 
 /** A program inside a process of this home needs a server: one that speaks for every owner is the keeper's to start. */
 async function startedByKeeper(caller: Caller, out: Output): Promise<Answer> {
@@ -139,20 +128,31 @@ async function startedByKeeper(caller: Caller, out: Output): Promise<Answer> {
   return { result: ready, said: true };
 }
 
-function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
-  const [port, address, socket, tokenFile, directory, hook] = [
-    words.count('port', MOST_PORT),
+/** The options of a server, without those that a gateway does not have. */
+export function optionsOf(
+  words: Words,
+  caller: Caller,
+  report: (message: string) => void,
+): ServerOptions {
+  const [port, address, socket, tokenFile, directory, hook, bubblewrap] = [
+    words.count('port', MOST_PORT) ?? words.count('last-port', MOST_PORT),
     words.text('host'),
     words.text('socket'),
     words.text('token-file'),
     words.text('directory'),
     words.text('completion-webhook'),
+    words.text('bubblewrap'),
   ];
+  const limitsTotal = words.limits('limits-total');
   return {
+    ...(limitsTotal && { limitsTotal }),
     home: caller.home,
     env: caller.env,
     keeperArgs: caller.keeperArgs,
     ...(port !== undefined && { port }),
+    portIsTyped: words.isTyped('port'),
+    handOver: words.flag('handover', true),
+    ...(bubblewrap !== undefined && { bubblewrap }),
     ...(address !== undefined && { address }),
     ...(socket !== undefined && { socket }),
     ...(tokenFile !== undefined && { tokenFile: resolve(caller.cwd, tokenFile) }),
@@ -165,23 +165,32 @@ function optionsOf(words: Words, caller: Caller, out: Output): ServerOptions {
     openToAll: words.flag('insecure-no-auth'),
     allowRemote: words.flag('allow-remote'),
     origins: words.texts('allow-origin'),
-    report: (message: string) => void out.note(message),
+    report,
+    log: parseLogSettings(words.text('level'), words.text('format')),
     again: againOf(words, caller),
   };
 }
 
 /** The options for a server that replaces this one, independent of the directory. */
-function againOf(words: Words, { cwd }: Caller): string[] {
+function againOf(words: Words, { cwd }: Caller, without: readonly string[] = []): string[] {
   const path = (text: string): string => resolve(cwd, text);
-  return words.again(['port', 'home', 'json', 'owner', 'resume'], {
+  const never = ['port', 'last-port', 'home', 'json', 'owner', 'resume'];
+  return words.again([...never, ...without], {
     socket: (text) => (text === 'none' ? text : path(text)),
     'token-file': path,
     directory: path,
   });
 }
 
+/** The checked options, as words for a server that the keeper starts. */
+export function serverArguments(words: Words, caller: Caller): string[] {
+  optionsOf(words, caller, () => undefined);
+  return [...againOf(words, caller, ['grace']), ...portOf(words)];
+}
+
+/** Only what was typed: the next server reads variables and the file itself. */
 function portOf(words: Words): string[] {
-  const port = words.text('port');
+  const port = words.isTyped('port') ? words.text('port') : undefined;
   return port === undefined ? [] : ['--port', port];
 }
 
@@ -207,11 +216,22 @@ function greeting(ready: Ready, cli: string): string[] {
     `  ${curlTo(ready, `${cli} token admin${elsewhere}`)}/v1/run -H 'Content-Type: application/json' -d '{"command":"echo hello"}'`,
     `  ${cli} run${elsewhere} 'echo hello'`,
     `  ${cli} dashboard${elsewhere}`,
+    `The documentation is at ${url}/docs`,
     ...(openToAll || tokenFile !== null
       ? []
       : [`The port needs a token. This prints one:  ${cli} token admin${elsewhere}`]),
     '',
     `Ctrl-C ends the server; its processes keep running. To end everything:  ${cli} shutdown${elsewhere}`,
+  ];
+}
+
+function gatewayGreeting({ url, home, openToAll }: Ready, cli: string): string[] {
+  return [
+    `Holdfast serves the fleet at ${url}.`,
+    ...(openToAll
+      ? ['WARNING: no token is required. Every local user can run commands on every host.']
+      : [`This prints a token:  ${cli} token admin --home ${shellWord(home)}`]),
+    `The hosts:  ${cli} fleet hosts`,
   ];
 }
 

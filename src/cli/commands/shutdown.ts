@@ -14,6 +14,7 @@ export const command: Command = {
   name: 'shutdown',
   usage: '[--grace 5s]',
   summary: summaries.shutdown,
+  examples: ['holdfast shutdown', 'holdfast shutdown --grace 30s'],
   options: {
     grace: { type: 'string', value: '5s', about: 'how long to wait before KILL (default 5s)' },
   },

@@ -8,4 +8,5 @@ export const command: Command = {
   ...kill,
   name: 'signal',
   summary: summaries.signal,
+  examples: ['holdfast signal web --signal HUP'],
 };

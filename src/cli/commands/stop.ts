@@ -14,6 +14,7 @@ export const command: Command = {
   name: 'stop',
   usage: 'ID... | --all [--grace 5s]',
   summary: summaries.stop,
+  examples: ['holdfast stop web', 'holdfast stop --all --grace 10s'],
   takes: 'processes',
   options: {
     all: { type: 'boolean', about: 'every process, of all owners or of the one named by --owner' },

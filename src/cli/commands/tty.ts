@@ -8,6 +8,11 @@ export const command: Command = {
   usage:
     'create|list|inspect|run|type|paste|send-keys|batch|mark|resize|signal|wait|snapshot|destroy|gc ...',
   summary: summaries.tty,
+  examples: [
+    'holdfast tty create --name shell -- bash',
+    "holdfast tty run shell 'git status'",
+    'holdfast tty help',
+  ],
   options: {},
   notes: ['"holdfast tty help" lists the commands, "holdfast tty COMMAND --help" their flags.'],
   read({ words }) {

@@ -8,6 +8,7 @@ export const command: Command = {
   name: 'version',
   usage: '',
   summary: summaries.version,
+  examples: ['holdfast version'],
   options: {},
   read({ words }) {
     words.expect();

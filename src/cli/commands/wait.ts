@@ -14,6 +14,12 @@ export const command: Command = {
   name: 'wait',
   usage: 'ID... [--for CONDITION]... [--any] [--timeout 30s]',
   summary: summaries.wait,
+  examples: [
+    'holdfast wait tests',
+    'holdfast wait web --for port=8080 --timeout 60s',
+    "holdfast wait web --for 'text=ready' --for exit",
+    'holdfast wait unit e2e --any',
+  ],
   takes: 'processes',
   options: {
     for: {

@@ -1,9 +1,8 @@
 // The link that signs a browser in to the dashboard of a home. The code in it stands behind the "#": browsers send that part
 // to nobody.
 
-import { request } from 'node:http';
-import { fromErrorShape, HoldfastError, type ErrorShape } from '../../protocol/errors.ts';
-import { SERVER_SOCKET, socketIn } from '../../system/private-folder.ts';
+import { HoldfastError } from '../../protocol/errors.ts';
+import { callServer } from './call-server.ts';
 import { localServer } from './server.ts';
 
 export interface DashboardLink {
@@ -24,49 +23,53 @@ export async function dashboardLink(
   home: string,
   { env, owner, place = '' }: LinkOptions,
 ): Promise<DashboardLink> {
+  const server = await runningServer(home, env);
+  const { code, expiresAtMs } = await post<Code>(home, '/v1/sessions/codes', owner);
+  return { url: `${addressOf(server)}/#code=${code}${place}`, expiresAtMs };
+}
+
+interface Code {
+  readonly code: string;
+  readonly expiresAtMs: number;
+}
+
+interface Share {
+  readonly token: string;
+  readonly session: { readonly id: string; readonly expiresAtMs: number };
+}
+
+/** A link that shows one process and changes nothing, for a while. */
+export async function shareLink(
+  home: string,
+  env: NodeJS.ProcessEnv,
+  { owner, id }: { readonly owner: string; readonly id: string },
+  forMs: number | undefined,
+): Promise<DashboardLink & { readonly share: string }> {
+  const server = await runningServer(home, env);
+  const path = `/v1/processes/${encodeURIComponent(id)}/share`;
+  const { token, session } = await post<Share>(home, path, owner, { forMs });
+  const place = `/p/${encodeURIComponent(owner)}/${encodeURIComponent(id)}`;
+  const url = `${addressOf(server)}/#share=${token}${place}`;
+  return { url, expiresAtMs: session.expiresAtMs, share: session.id };
+}
+
+type Running = NonNullable<Awaited<ReturnType<typeof localServer>>>;
+
+async function runningServer(home: string, env: NodeJS.ProcessEnv): Promise<Running> {
   const { connect } = await import('../../client/connect.ts');
   await (await connect({ home, env })).close();
   const server = await localServer(home);
-  if (!server)
-    throw new HoldfastError('keeper_unreachable', `The server of ${home} has just ended.`);
-  const { code, expiresAtMs } = await askCode(home, owner);
-  // A server that others can reach too is reached here like any other.
-  const address = server.url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=:)/, '//127.0.0.1');
-  return { url: `${address}/#code=${code}${place}`, expiresAtMs };
+  if (server) return server;
+  throw new HoldfastError('keeper_unreachable', `The server of ${home} has just ended.`);
 }
 
-function askCode(
-  home: string,
-  owner: string | undefined,
-): Promise<{ readonly code: string; readonly expiresAtMs: number }> {
-  return new Promise((resolve, reject) => {
-    const asked = request(
-      {
-        socketPath: socketIn(home, SERVER_SOCKET),
-        method: 'POST',
-        path: '/v1/sessions/codes',
-        headers: { ...(owner !== undefined && { 'Holdfast-Owner': owner }) },
-        agent: false,
-      },
-      (response) => {
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (part: string) => {
-          text += part;
-        });
-        response.once('error', reject);
-        response.once('end', () => {
-          const answer = JSON.parse(text) as {
-            code: string;
-            expiresAtMs: number;
-            error?: ErrorShape;
-          };
-          if (answer.error) reject(fromErrorShape(answer.error));
-          else resolve(answer);
-        });
-      },
-    );
-    asked.once('error', reject);
-    asked.end();
-  });
+/** A server that others can reach too is reached here like any other. */
+function addressOf({ url }: Running): string {
+  return url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=:)/, '//127.0.0.1');
+}
+
+function post<T>(home: string, path: string, owner: string | undefined, body?: object): Promise<T> {
+  const headers = owner === undefined ? {} : { 'Holdfast-Owner': owner };
+  const asked = { method: 'POST', headers, ...(body && { body }) } as const;
+  return callServer(home, path, asked) as Promise<T>;
 }

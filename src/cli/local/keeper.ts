@@ -70,15 +70,14 @@ async function reached(
   }
 }
 
-/** Before anything is ended. A keeper that does not answer is ended nevertheless. */
+/** Before anything is ended. A keeper that does not answer, or is only just starting, is ended nevertheless. */
 export async function refuseInside(caller: Caller): Promise<void> {
   try {
     await reached(caller, undefined);
+    await caller.refuseInside('end the keeper');
   } catch (error) {
-    if (isError(error, 'not_answering', 'keeper_lost')) return;
-    throw error;
+    if (!isError(error, 'not_answering', 'keeper_lost')) throw error;
   }
-  await caller.refuseInside('end the keeper');
 }
 
 async function tooLate(signal: AbortSignal): Promise<never> {

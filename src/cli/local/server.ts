@@ -1,7 +1,6 @@
 // Finds, ends and starts the local server.
 
 import { closeSync, constants, existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { whyStill } from '../../system/peer-watch.ts';
 import { startServerProcess, type StartedServer } from '../../client/server-process.ts';
 import type { LockNote } from '../../keeper/home-lock.ts';
@@ -14,14 +13,16 @@ const LEAVE_MS = 3000;
 /** A server that is just starting a keeper finishes that first. */
 const START_MS = 5000;
 
+export type LocalServer = Pick<ServerNote, 'url' | 'pid' | 'version' | 'startedAtMs'>;
+
 /** The server of a home, where it answers and who it is; undefined when none runs. */
-export async function localServer(
-  home: string,
-): Promise<Pick<ServerNote, 'url' | 'pid'> | undefined> {
+export async function localServer(home: string): Promise<LocalServer | undefined> {
   if (!existsSync(home)) return undefined;
   const { runningServer } = await import('../../server/server-lock.ts');
   const server = runningServer(home);
-  return server && { url: server.url, pid: server.pid };
+  if (!server) return undefined;
+  const { url, pid, version, startedAtMs } = server;
+  return { url, pid, ...(version !== undefined && { version, startedAtMs }) };
 }
 
 /** Ends the server of a home that serves, and waits until it has ended. Undefined when there is none. */
@@ -63,19 +64,18 @@ export async function lastServer(home: string): Promise<LastServer | undefined> 
   return (await import('../../server/server-lock.ts')).lastServer(home);
 }
 
-/** Starts a server in a session of its own; its stderr goes to server.log in the home. */
+/** Starts a server in a session of its own; what Node itself prints there goes to the log, too. */
 export async function startServer(
   home: string,
-  { port, again }: { readonly port: number; readonly again: readonly string[] },
+  args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<StartedServer> {
   const { openHome, openPrivate } = await import('../../keeper/home.ts');
-  const log = join(openHome(home).folder, 'server.log');
   // Not our own stderr: its reader would wait for the end of the server.
-  const fd = openPrivate(log, constants.O_WRONLY | constants.O_TRUNC);
+  const fd = openPrivate(openHome(home).serverLog, constants.O_WRONLY | constants.O_APPEND);
   try {
-    const args = [...again, '--home', home, '--port', String(port)];
-    return await startServerProcess([process.argv[1] ?? '', ...args], { env, stderr: fd });
+    const words = [process.argv[1] ?? '', ...args, '--home', home] as const;
+    return await startServerProcess(words, { env, stderr: fd });
   } finally {
     closeSync(fd);
   }

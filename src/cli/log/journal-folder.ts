@@ -12,7 +12,7 @@ import { listJournals, openJournal, type FoundJournal } from '../../journal/read
 import type { ProcessFacts } from '../../host/process/facts.ts';
 import { choose } from '../caller.ts';
 
-/** Opening cuts the torn end of a file and removes one that was never begun; whoever only reads leaves both. */
+/** Opening cuts the torn end of a file and removes one that was never begun; a reader leaves both. */
 const readOnlyDisk: Disk = {
   ...systemDisk,
   truncatePath: () => undefined,

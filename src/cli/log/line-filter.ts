@@ -31,7 +31,7 @@ export class LineFilter {
     const rest = Buffer.from(bytes.subarray(from));
     const held = [...(this.unfinished.get(stream) ?? []), rest];
     this.unfinished.set(stream, held);
-    if (held.reduce((sum, each) => sum + each.length, 0) >= MAX_LINE_BYTES)
+    if (held.reduce((total, each) => total + each.length, 0) >= MAX_LINE_BYTES)
       this.match(stream, Buffer.alloc(0), found);
     return found;
   }

@@ -18,13 +18,15 @@ export function showElapsed(
   keys = 'Ctrl-C interrupts, Ctrl-\\ detaches',
 ): Elapsed {
   const began = performance.now() - process.durationMs;
-  const elapsed = (): string => formatDuration(performance.now() - began);
+  const elapsedMs = (): number => performance.now() - began;
+  // A timer may fire a fraction of a millisecond early.
+  const ticked = (): string => formatDuration(Math.max(TICK_MS, elapsedMs()));
   const what = process.name ?? process.command;
   const tick = out.watched
-    ? setInterval(() => out.live(`${elapsed()}  ${keys}  ${what}`), TICK_MS)
+    ? setInterval(() => out.live(`${ticked()}  ${keys}  ${what}`), TICK_MS)
     : undefined;
   return {
-    elapsed,
+    elapsed: () => formatDuration(elapsedMs()),
     stop: () => {
       clearInterval(tick);
       out.endLive();

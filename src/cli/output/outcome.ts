@@ -47,11 +47,11 @@ export function endNote(outcome: Outcome): string | undefined {
     case 'exit':
       return undefined;
     case 'signal':
-      return `ended by ${outcome.signal}, sent ${sender(outcome.by)}.`;
+      return `ended by ${outcome.signal}, sent ${sender(outcome.by)}${outcome.maybeOom ? '; perhaps memory ran out' : ''}.`;
     case 'timeout':
       return `ended by its hard timeout after ${formatDuration(outcome.afterMs)}.`;
     case 'oom':
-      return 'ended by the kernel because memory ran out.';
+      return 'ended by the kernel because of its memory limit.';
     case 'lost':
       return `how it ended is unknown: ${outcome.reason}.`;
   }

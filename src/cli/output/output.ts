@@ -2,6 +2,7 @@
 // terminal.
 
 import { cut } from './table.ts';
+import { terminalSize } from './terminal-size.ts';
 import { quote, quoteJson, quoteLine, RESET, TerminalText, visible } from './terminal-text.ts';
 
 export type Sink = 'stdout' | 'stderr';
@@ -62,7 +63,7 @@ export class Output {
   /** The width of the terminal that stdout is, or undefined when it is none. */
   get columns(): number | undefined {
     const { stdout } = this.options;
-    return stdout.isTTY === true ? (stdout.columns ?? 80) : undefined;
+    return stdout.isTTY === true ? terminalSize(stdout).cols : undefined;
   }
 
   /** stdout and stderr are a terminal that understands more than plain lines. */

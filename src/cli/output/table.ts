@@ -13,7 +13,7 @@ export function alignedRows(rows: readonly (readonly string[])[], width: number)
   const widths = Array.from({ length: columns - 1 }, (_, column) =>
     Math.max(...cells.map((row) => displayWidth(row[column] ?? ''))),
   );
-  const used = widths.reduce((sum, each) => sum + each + GAP.length, 0);
+  const used = widths.reduce((total, each) => total + each + GAP.length, 0);
   const left = Math.max(FEWEST_COLUMNS, width - used);
   return cells.map((row) => {
     const front = widths.map((each, column) => padded(row[column] ?? '', each) + GAP);

@@ -10,7 +10,7 @@ export interface KnownHome {
   readonly lastSeenAt: string;
 }
 
-/** More are of no use to anybody. */
+/** A longer list is of no use. */
 const MOST_HOMES = 1000;
 
 export class HomeRegistry {

@@ -17,6 +17,8 @@ export interface Settings {
   readonly cols?: number | undefined;
   readonly rows?: number | undefined;
   readonly idleTimeoutMs?: number | undefined;
+  /** The names under which answers report what rendered a screen and what painted a picture. */
+  readonly renderers: { readonly screen: string; readonly picture: string };
 }
 
 type LogLevel = (typeof LOG_LEVELS)[number];
@@ -36,8 +38,10 @@ export interface SettingsSource {
 export class SettingsError extends TtyError {}
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-/** agent-tty's names; one emulator renders for all of them. */
-export const PEER_RENDERERS: readonly string[] = ['ghostty-web', 'libghostty-vt'];
+/** agent-tty's default for screens, and the only one that paints pictures. */
+const [PEER_PICTURES, PEER_SCREENS] = ['ghostty-web', 'libghostty-vt'];
+/** agent-tty's names, to which its scripts compare; one emulator renders for all of them. */
+export const PEER_RENDERERS: readonly string[] = [PEER_PICTURES, PEER_SCREENS];
 const RENDERERS: readonly string[] = [...PEER_RENDERERS, 'xterm-headless'];
 const USUAL_PROFILE = 'reference-dark';
 
@@ -102,6 +106,9 @@ export function settingsFrom({ env, cwd, home: usual, isPeer, option }: Settings
     cols: config.defaultCols,
     rows: config.defaultRows,
     idleTimeoutMs: config.idleTimeoutMs,
+    renderers: isPeer
+      ? { screen: renderer ?? config.defaultRenderer ?? PEER_SCREENS, picture: PEER_PICTURES }
+      : { screen: 'xterm-headless', picture: 'holdfast' },
   };
 }
 

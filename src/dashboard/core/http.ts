@@ -41,6 +41,24 @@ export async function askBytes(path: string, asked: Asked): Promise<Bytes> {
   return { offset: number('Offset'), bytes, totalBytes: number('Total-Bytes') };
 }
 
+/** Hands over each line of JSON when it comes. */
+export async function askLines(
+  path: string,
+  asked: Asked,
+  onLine: (line: unknown) => void,
+): Promise<void> {
+  const response = await send('GET', path, asked);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
+    const lines = (rest + (value ?? '')).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) onLine(JSON.parse(line));
+    if (done) return;
+  }
+}
+
 async function send(method: Method, path: string, asked: Asked): Promise<Response> {
   const held = token();
   const { body, signal } = asked;

@@ -2,12 +2,11 @@
 // device shows the same.
 
 import { computed, signal } from '@preact/signals';
+import { DASHBOARD_SUBSCRIBER } from '../../protocol/dashboard/subscriber.ts';
 import type { Completion } from '../../protocol/host-api.ts';
 import { hasFailed } from '../model/state-words.ts';
 import { ask, Problem } from './http.ts';
 import { subscribe } from './watch.ts';
-
-const SUBSCRIBER = 'dashboard';
 
 const open = signal<ReadonlyMap<number, Completion>>(new Map());
 export const inboxLoaded = signal(false);
@@ -39,7 +38,9 @@ export function followInbox(): () => void {
 export async function acknowledge(done: readonly Completion[]): Promise<void> {
   const numbers = done.map(({ number }) => number);
   try {
-    await ask('POST', '/v1/completions/acknowledge', { body: { subscriber: SUBSCRIBER, numbers } });
+    await ask('POST', '/v1/completions/acknowledge', {
+      body: { subscriber: DASHBOARD_SUBSCRIBER, numbers },
+    });
     open.value = new Map(Array.from(open.value).filter(([number]) => !numbers.includes(number)));
     inboxProblem.value = undefined;
   } catch (error) {

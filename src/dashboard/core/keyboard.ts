@@ -11,7 +11,7 @@ export interface Key {
   /** Shown in the footer and in the help; a key without one is shown nowhere. */
   readonly label?: string;
   readonly run: () => void;
-  /** Also while somebody types into a field. */
+  /** Also works while a person types into a field. */
   readonly inFields?: true;
 }
 

@@ -9,6 +9,7 @@ import { problemOf, subscribe } from './watch.ts';
 const PIECE_BYTES = 256 * 1024;
 const FIRST_BYTES = 128 * 1024;
 const MOST_HITS = 1000;
+const AGAIN_MS = 1000;
 
 export interface Hit {
   readonly offset: number;
@@ -35,6 +36,8 @@ export class LogReader {
   shift = 0;
   /** The line that is to be shown next. */
   target: number | undefined;
+  /** The line that a link led to. */
+  marked: number | undefined;
   private readonly owner: string;
   private readonly id: string;
   private window = new LogWindow(0);
@@ -57,8 +60,10 @@ export class LogReader {
     return this.stop !== undefined;
   }
 
-  open(): () => void {
-    this.toEnd();
+  /** At its end, or at a place. */
+  open(offset?: number): () => void {
+    if (offset === undefined) this.toEnd();
+    else this.jump(offset);
     return () => {
       this.closed = true;
       this.unfollow();
@@ -68,7 +73,11 @@ export class LogReader {
   toEnd(): void {
     this.follows.value = true;
     if (this.atEnd) this.draw();
-    else void this.load(() => this.loadEnd());
+    else
+      void this.load(
+        () => this.loadEnd(),
+        () => this.follows.value && this.toEnd(),
+      );
   }
 
   jump(offset: number): void {
@@ -151,10 +160,10 @@ export class LogReader {
   }
 
   isHit(line: LogLine): boolean {
-    const current = this.hits.value[this.hitAt.value];
-    if (!current) return false;
+    const offset = this.hits.value[this.hitAt.value]?.offset ?? this.marked;
+    if (offset === undefined) return false;
     const lines = this.lines.value;
-    return lines[this.indexOf(current.offset)] === line;
+    return lines[this.indexOf(offset)] === line;
   }
 
   /** What was asked for is shown. */
@@ -218,14 +227,18 @@ export class LogReader {
   }
 
   /** One load at a time: each begins where the one before ended. */
-  private async load(act: () => Promise<void>): Promise<void> {
+  /** `again`: called a while later if the server cannot be reached. */
+  private async load(act: () => Promise<void>, again?: () => void): Promise<void> {
     if (this.loading) return;
     this.loading = true;
     try {
       await act();
       this.problem.value = undefined;
     } catch (error) {
-      this.problem.value = error as Problem;
+      const problem = error as Problem;
+      this.problem.value = problem;
+      if (again && problem.code === 'unreachable')
+        setTimeout(() => this.closed || again(), AGAIN_MS);
     } finally {
       this.loading = false;
     }

@@ -4,6 +4,8 @@ import { effect, signal, type Signal } from '@preact/signals';
 
 export const theme = kept('theme', ['system', 'dark', 'light'] as const);
 export const density = kept('density', ['compact', 'comfortable'] as const);
+export const quietAfter = kept('quietAfter', ['off', '1 m', '5 m', '30 m'] as const);
+export const notifies = kept('notifies', ['off', 'on'] as const);
 export const letterKeys = kept('letterKeys', ['on', 'off'] as const);
 
 /** The first is the default. */

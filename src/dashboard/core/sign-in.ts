@@ -3,14 +3,16 @@
 import { signal } from '@preact/signals';
 import { ask, Problem } from './http.ts';
 import { refreshPlace } from './route.ts';
-import { keepToken, signIn, token, type SignIn } from './token.ts';
+import { keepShare, keepToken, signIn, token, type SignIn } from './token.ts';
 
 /** Why the last attempt failed. */
 export const signInProblem = signal<Problem | undefined>(undefined);
 
 /** Called before anything else, and for a link that is opened in a tab that shows this page already. */
 export function beginSession(): Promise<void> {
-  const code = takeCode();
+  const share = takeSecret(SHARE);
+  if (share !== undefined) keepShare(share);
+  const code = takeSecret(CODE);
   turn = turn.then(() => begin(code));
   return turn;
 }
@@ -35,13 +37,16 @@ async function begin(code: string | undefined): Promise<void> {
   }
 }
 
-/** The code leaves the address bar and the history at once. */
-function takeCode(): string | undefined {
-  const [, code, rest = ''] = /^#code=([\w-]{1,128})(.*)$/.exec(location.hash) ?? [];
-  if (code === undefined) return undefined;
+const CODE = /^#code=([\w-]{1,128})(.*)$/;
+const SHARE = /^#share=([\w-]{1,128})(.*)$/;
+
+/** A code or a token leaves the address bar and the history at once. */
+function takeSecret(pattern: RegExp): string | undefined {
+  const [, secret, rest = ''] = pattern.exec(location.hash) ?? [];
+  if (secret === undefined) return undefined;
   history.replaceState(null, '', `/${rest === '' ? '' : `#${rest}`}`);
   refreshPlace();
-  return code;
+  return secret;
 }
 
 /** A server that was started without tokens answers to anyone. */

@@ -4,11 +4,14 @@
 import { signal } from '@preact/signals';
 
 const KEY = 'holdfast.token';
+const SHARE_KEY = 'holdfast.share';
 
 /** out: a link is needed. unknown: not yet asked. */
 export type SignIn = 'unknown' | 'in' | 'out';
 
 export const signIn = signal<SignIn>('unknown');
+/** The page was opened by a shared link: it shows one process and changes nothing. */
+export const isShare = signal(sessionStorage.getItem(SHARE_KEY) !== null);
 /** Also when the tab is closed. */
 export const staysSignedIn = signal(localStorage.getItem(KEY) !== null);
 
@@ -19,6 +22,14 @@ export function token(): string | undefined {
 export function keepToken(held: string): void {
   forget();
   (staysSignedIn.value ? localStorage : sessionStorage).setItem(KEY, held);
+  signIn.value = 'in';
+}
+
+/** The token of a shared link; it is kept for this tab only. */
+export function keepShare(held: string): void {
+  sessionStorage.setItem(KEY, held);
+  sessionStorage.setItem(SHARE_KEY, 'yes');
+  isShare.value = true;
   signIn.value = 'in';
 }
 
@@ -36,5 +47,7 @@ export function setStaysSignedIn(stays: boolean): void {
 
 function forget(): void {
   sessionStorage.removeItem(KEY);
+  sessionStorage.removeItem(SHARE_KEY);
+  isShare.value = false;
   localStorage.removeItem(KEY);
 }

@@ -84,7 +84,7 @@ function connect(): void {
     say({ type: 'hello', ...(held !== undefined && { token: held }) });
   });
   opened.addEventListener('message', ({ data }: MessageEvent<string | ArrayBuffer>) => {
-    if (typeof data === 'string') receive(JSON.parse(data) as Message);
+    if (typeof data === 'string') receiveText(data);
     else receiveBytes(data);
   });
   opened.addEventListener('close', ({ code }) => {
@@ -102,6 +102,14 @@ function lose(): void {
   for (const { reject } of asked.values())
     reject(new Problem('unreachable', 'The connection was lost before the answer came.'));
   asked.clear();
+}
+
+/** Pictures use up credit, as output does. */
+function receiveText(text: string): void {
+  const message = JSON.parse(text) as Message;
+  receive(message);
+  if (message.type === 'thumbnail')
+    say({ type: 'credit', channel: message['channel'], bytes: text.length });
 }
 
 function receive(message: Message): void {

@@ -1,6 +1,7 @@
 // The state of a process as a glyph, a word and a tone: never by colour alone.
 
 import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
+import type { Need } from '../../protocol/dashboard/attention.ts';
 import { visibleText } from './words.ts';
 
 export interface StateWords {
@@ -37,6 +38,12 @@ function outcomeWords(outcome: Outcome): StateWords {
     case 'lost':
       return { glyph: '◌', word: 'lost', tone: 'warn' };
   }
+}
+
+const NEEDS = { asked: 'asks', reads: 'waits for input', quiet: 'is silent' } as const;
+
+export function needWords({ reason }: Pick<Need, 'reason'>): StateWords {
+  return { glyph: '‼', word: NEEDS[reason], tone: 'warn' };
 }
 
 /** It ended, and not as its author wanted. */

@@ -6,12 +6,14 @@ import type { ProcessInfo } from '../../protocol/process.ts';
 import { ask } from '../core/http.ts';
 import { useKeys } from '../core/keyboard.ts';
 import { nowMs } from '../core/now.ts';
-import { listLoaded, processOf } from '../core/processes.ts';
+import { listLoaded, processes, processOf } from '../core/processes.ts';
 import { go, linkTo, place } from '../core/route.ts';
+import { isShare } from '../core/token.ts';
 import { stateWords } from '../model/state-words.ts';
 import { bytesText, countText, dateText, durationText, visibleText } from '../model/words.ts';
-import { LazyScreen } from '../parts/lazy-screen.tsx';
+import { Lazy } from '../parts/lazy.tsx';
 import { LogView } from '../parts/log-view.tsx';
+import { askToShare } from '../parts/share.tsx';
 import { askToStop } from '../parts/stop.tsx';
 
 export function ProcessPage() {
@@ -39,9 +41,12 @@ export function ProcessPage() {
   );
 }
 
+const loadScreen = async () => (await import('../terminal/screen-view.tsx')).ScreenView;
+
 function Shown({ tab, process }: { readonly tab: string; readonly process: ProcessInfo }) {
   if (tab === 'facts') return <Facts process={process} />;
-  if (tab === 'screen' && process.streams === 'pty') return <LazyScreen process={process} />;
+  if (tab === 'screen' && process.streams === 'pty')
+    return <Lazy what="The terminal" load={loadScreen} props={{ process }} />;
   return <LogView process={process} />;
 }
 
@@ -58,8 +63,18 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
   const tabs = TABS.filter(([to]) => to !== 'screen' || process.streams === 'pty');
   useKeys([
     ...tabs.map(([to, , key]) => ({ keys: key, run: () => go(tabLink(to)) })),
-    ...(outcome ? [] : [{ keys: 'x', label: 'stop', run: () => askToStop(process) }]),
+    ...(isShare.value ? [] : [{ keys: 'S', label: 'share', run: () => askToShare(process) }]),
+    ...(outcome || isShare.value
+      ? []
+      : [{ keys: 'x', label: 'stop', run: () => askToStop(process) }]),
   ]);
+  const earlier = processes.value.find(
+    (each) =>
+      each.owner === owner &&
+      each.command === command &&
+      each.startedAtMs < process.startedAtMs &&
+      each.outcome !== undefined,
+  );
   const ms = outcome ? process.durationMs : nowMs.value - process.startedAtMs;
   return (
     <header class="process-head">
@@ -76,7 +91,17 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
           <span aria-hidden="true">{glyph}</span> {word}{' '}
           <span class="muted">{durationText(ms)}</span>
         </span>
-        {!outcome && (
+        {earlier && (
+          <a class="wide" href={linkTo(['compare', owner, earlier.id, owner, id])}>
+            Compare with the run before
+          </a>
+        )}
+        {!isShare.value && (
+          <button type="button" onClick={() => askToShare(process)}>
+            Share
+          </button>
+        )}
+        {!outcome && !isShare.value && (
           <button type="button" class="danger" onClick={() => askToStop(process)}>
             Stop
           </button>
@@ -92,7 +117,7 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
         <span class="muted cut">
           {visibleText(owner)} · pid {process.pid} · {visibleText(process.cwd)}
         </span>
-        <Ports process={process} />
+        {!isShare.value && <Ports process={process} />}
       </div>
     </header>
   );
@@ -143,6 +168,20 @@ function Ports({ process: { owner, id, outcome } }: { readonly process: ProcessI
   );
 }
 
+/** What an ended process has used, as far as the kernel counted it. */
+function costOf({ usage }: ProcessInfo): [string, string | undefined][] {
+  if (!usage) return [];
+  const { userMs, systemMs, peakMemoryBytes, readBytes, writtenBytes, peakProcesses } = usage;
+  const processor = `${durationText(userMs + systemMs)}, ${durationText(systemMs)} of it in the kernel`;
+  return [
+    ['processor', usage.complete ? processor : `${processor}; not all of it was counted`],
+    ['peak memory', peakMemoryBytes === undefined ? undefined : bytesText(peakMemoryBytes)],
+    ['most processes', peakProcesses === undefined ? undefined : countText(peakProcesses)],
+    ['read from disk', bytesText(readBytes)],
+    ['written to disk', bytesText(writtenBytes)],
+  ];
+}
+
 function Facts({ process }: { readonly process: ProcessInfo }) {
   const { bytes, labels = {}, outcome } = process;
   const rows: [string, string | undefined][] = [
@@ -168,6 +207,7 @@ function Facts({ process }: { readonly process: ProcessInfo }) {
     ['dropped by the size limit', bytes.dropped > 0 ? bytesText(bytes.dropped) : undefined],
     ['lost', bytes.lost > 0 ? bytesText(bytes.lost) : undefined],
     ['not stored because', process.degraded],
+    ...costOf(process),
     ...Object.entries(labels).map(([name, value]): [string, string] => [`label ${name}`, value]),
   ];
   return (

@@ -3,12 +3,14 @@
 import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import { useKeys } from '../core/keyboard.ts';
-import { keyOf, listLoaded, listProblem, processes } from '../core/processes.ts';
+import { listLoaded, listProblem, processes } from '../core/processes.ts';
 import { go, place, setQuery } from '../core/route.ts';
 import { density } from '../core/settings.ts';
 import { parseFilter } from '../model/filter.ts';
+import { flatRows, groupedRows } from '../model/groups.ts';
 import { countText } from '../model/words.ts';
-import { ProcessList, processLink } from '../parts/process-list.tsx';
+import { FilterBar } from '../parts/filter-bar.tsx';
+import { ProcessList, processLink, rowKey } from '../parts/process-list.tsx';
 import { Snippet } from '../parts/snippet.tsx';
 import { askToStop } from '../parts/stop.tsx';
 
@@ -25,14 +27,32 @@ const PAGE_ROWS = 20;
 export function ProcessesPage() {
   const field = useRef<HTMLInputElement>(null);
   const chosen = useSignal<string | undefined>(undefined);
+  const folded = useSignal<ReadonlySet<string>>(new Set());
   const text = place.value.query.get('q') ?? '';
   const all = processes.value;
-  const rows = useMemo(() => all.filter(parseFilter(text)), [all, text]);
-  const at = rows.findIndex((row) => keyOf(row) === chosen.value);
-  const row = rows[at];
+  const isGrouped = place.value.query.get('group') === 'owner';
+  const found = useMemo(() => all.filter(parseFilter(text)), [all, text]);
+  const rows = useMemo(
+    () => (isGrouped ? groupedRows(found, folded.value) : flatRows(found)),
+    [found, isGrouped, folded.value],
+  );
+  const at = rows.findIndex((each) => rowKey(each) === chosen.value);
+  const row = rows[at]?.process;
+  const group = rows[at]?.group;
+  const fold = (key: string): void => {
+    const next = new Set(folded.value);
+    if (!next.delete(key)) next.add(key);
+    folded.value = next;
+  };
+  const show = (query: { readonly q?: string; readonly group?: string }): void =>
+    setQuery({ q: text, group: isGrouped ? 'owner' : '', ...query });
+  const open = (): void => {
+    if (group) fold(group.key);
+    else if (row) go(processLink(row));
+  };
   const move = (to: number): void => {
     const target = rows[Math.max(0, Math.min(rows.length - 1, to))];
-    if (target) chosen.value = keyOf(target);
+    if (target) chosen.value = rowKey(target);
   };
   const step = (by: number) => (): void => move(at < 0 ? 0 : at + by);
   useKeys([
@@ -44,7 +64,10 @@ export function ProcessesPage() {
     { keys: 'PageUp', run: step(-PAGE_ROWS) },
     { keys: 'Home', run: () => move(0) },
     { keys: 'End', run: () => move(rows.length - 1) },
-    { keys: 'Enter', label: 'open', run: () => row && go(processLink(row)) },
+    { keys: 'Enter', label: 'open', run: open },
+    { keys: 'h', run: () => group?.isFolded === false && fold(group.key) },
+    { keys: 'l', run: () => group?.isFolded === true && fold(group.key) },
+    { keys: 'o', label: 'by owner', run: () => show({ group: isGrouped ? '' : 'owner' }) },
     { keys: 'x', label: 'stop', run: () => row && askToStop(row) },
     { keys: '/', label: 'filter', run: () => field.current?.focus() },
     {
@@ -53,62 +76,67 @@ export function ProcessesPage() {
       run: () => (density.value = density.value === 'compact' ? 'comfortable' : 'compact'),
     },
   ]);
-  const filter = (q: string): void => setQuery({ q });
+  const filter = (q: string): void => show({ q });
   return (
     <main class="list-page">
       <h1 class="unseen">Processes</h1>
-      <div class="bar">
-        <input
-          type="search"
-          ref={field}
-          value={text}
-          placeholder="Filter: words, owner:cli, label:chat=7, is:failed, -word"
-          aria-label="Filter"
-          onInput={({ currentTarget }) => filter(currentTarget.value)}
-          onKeyDown={({ key, currentTarget }) => {
-            if (key !== 'Escape' && key !== 'Enter') return;
-            currentTarget.blur();
-            if (key === 'Enter') move(0);
-          }}
-        />
-        <span class="chips">
-          {CHIPS.map(([q, title]) => (
-            <button
-              key={q}
-              type="button"
-              class="chip"
-              aria-pressed={text === q}
-              onClick={() => filter(q)}
-            >
-              {title}
-            </button>
-          ))}
-        </span>
-        <span class="stretch" />
-        <span class="muted" role="status">
-          {rows.length === all.length
+      <FilterBar
+        field={field}
+        text={text}
+        chips={CHIPS}
+        filter={filter}
+        entered={() => move(0)}
+        says={
+          found.length === all.length
             ? `${countText(all.length)} processes`
-            : `${countText(rows.length)} of ${countText(all.length)}`}
-        </span>
-      </div>
+            : `${countText(found.length)} of ${countText(all.length)}`
+        }
+      >
+        <GroupChip isOn={isGrouped} toggle={() => show({ group: isGrouped ? '' : 'owner' })} />
+      </FilterBar>
       {listProblem.value && (
         <p class="problem" role="alert">
           {listProblem.value.message} {listProblem.value.remedy}
         </p>
       )}
-      {all.length === 0 && listLoaded.value ? (
-        <Empty />
-      ) : rows.length === 0 && listLoaded.value ? (
-        <p class="nothing">
-          Nothing matches <code>{text}</code>; it hides {countText(all.length)} processes.{' '}
-          <button type="button" onClick={() => filter('')}>
-            Show all
-          </button>
-        </p>
+      {found.length === 0 && listLoaded.value ? (
+        <NothingFound text={text} hides={all.length} showAll={() => filter('')} />
       ) : (
-        <ProcessList rows={rows} chosen={chosen.value} choose={(key) => (chosen.value = key)} />
+        <ProcessList
+          rows={rows}
+          chosen={chosen.value}
+          choose={(key) => (chosen.value = key)}
+          fold={fold}
+        />
       )}
     </main>
+  );
+}
+
+function GroupChip({ isOn, toggle }: { readonly isOn: boolean; readonly toggle: () => void }) {
+  return (
+    <button type="button" class="chip" aria-pressed={isOn} onClick={toggle}>
+      by owner
+    </button>
+  );
+}
+
+interface NothingProps {
+  readonly text: string;
+  /** How many processes the filter hides. */
+  readonly hides: number;
+  readonly showAll: () => void;
+}
+
+function NothingFound({ text, hides, showAll }: NothingProps) {
+  if (hides === 0) return <Empty />;
+  return (
+    <p class="nothing">
+      Nothing matches <code>{text}</code>; it hides {countText(hides)} processes.{' '}
+      <button type="button" onClick={showAll}>
+        Show all
+      </button>
+    </p>
   );
 }
 

@@ -5,11 +5,13 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { LogReader } from '../core/log-reader.ts';
+import { place } from '../core/route.ts';
 import { useKeys } from '../core/keyboard.ts';
 import type { LogLine } from '../model/log-window.ts';
 import { piecesOf } from '../model/log-text.ts';
 import { bytesText } from '../model/words.ts';
 import { LogSearch } from './log-search.tsx';
+import { useHeight } from './use-height.ts';
 
 const LINE_PX = 18;
 const BEYOND = 20;
@@ -21,17 +23,13 @@ export function LogView({ process }: { readonly process: ProcessInfo }) {
   const reader = useMemo(() => new LogReader(owner, id), [owner, id]);
   const view = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
-  const height = useSignal(600);
-  useEffect(() => reader.open(), [reader]);
-  useLayoutEffect(() => {
-    const element = view.current;
-    if (!element) return undefined;
-    const observer = new ResizeObserver(() => {
-      height.value = element.clientHeight;
-    });
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
+  const height = useHeight(view);
+  const linked = place.value.query.get('at');
+  useEffect(() => {
+    const offset = linked === null || !/^\d{1,15}$/.test(linked) ? undefined : Number(linked);
+    reader.marked = offset;
+    return reader.open(offset);
+  }, [reader, linked]);
   const lines = reader.lines.value;
   // Lines that came or went above leave the text where it is.
   useLayoutEffect(() => {
@@ -102,9 +100,10 @@ function Line({ line, isHit }: { readonly line: LogLine; readonly isHit: boolean
 
 /** Where in the log one is, and the way to any other place. */
 function Place({ reader, process }: { readonly reader: LogReader; readonly process: ProcessInfo }) {
-  const total = Math.max(process.bytes.total, reader.total.value);
   void reader.lines.value;
   const { from, to } = reader.range;
+  // The log grows sooner than the row of its process.
+  const total = Math.max(process.bytes.total, reader.total.value, to);
   const { problem } = reader;
   return (
     <div class="log-place">

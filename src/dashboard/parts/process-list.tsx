@@ -1,14 +1,17 @@
 // The list of processes: only the rows in view are in the document, so ten thousand cost as much as thirty.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { ProcessInfo } from '../../protocol/process.ts';
+import { needOf } from '../core/needs.ts';
 import { nowMs } from '../core/now.ts';
 import { keyOf } from '../core/processes.ts';
 import { linkTo } from '../core/route.ts';
 import { density } from '../core/settings.ts';
-import { stateWords } from '../model/state-words.ts';
+import type { GroupRow, ListRow } from '../model/groups.ts';
+import { needWords, stateWords } from '../model/state-words.ts';
 import { bytesText, dateText, durationText, visibleText } from '../model/words.ts';
+import { useHeight } from './use-height.ts';
 
 const ROW_PX = { compact: 22, comfortable: 28 } as const;
 /** On a phone a row has two lines. */
@@ -17,27 +20,25 @@ const NARROW = matchMedia('(max-width: 720px)');
 const BEYOND = 8;
 
 interface Props {
-  readonly rows: readonly ProcessInfo[];
+  readonly rows: readonly ListRow[];
   /** The key of the chosen row. */
   readonly chosen: string | undefined;
   readonly choose: (key: string) => void;
+  /** Folds or unfolds a group. */
+  readonly fold: (key: string) => void;
 }
 
-export function ProcessList({ rows, chosen, choose }: Props) {
+/** Of a process or of a group. */
+export function rowKey({ process, group }: ListRow): string {
+  return group ? `group ${group.key}` : keyOf(process);
+}
+
+export function ProcessList({ rows, chosen, choose, fold }: Props) {
   const view = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
-  const height = useSignal(600);
+  const height = useHeight(view);
   const rowPx = NARROW.matches ? NARROW_ROW_PX : ROW_PX[density.value];
-  useLayoutEffect(() => {
-    const element = view.current;
-    if (!element) return undefined;
-    const observer = new ResizeObserver(() => {
-      height.value = element.clientHeight;
-    });
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-  const at = rows.findIndex((row) => keyOf(row) === chosen);
+  const at = rows.findIndex((row) => rowKey(row) === chosen);
   useEffect(() => {
     const element = view.current;
     if (!element || at < 0) return;
@@ -67,39 +68,86 @@ export function ProcessList({ rows, chosen, choose }: Props) {
         onScroll={({ currentTarget }) => (top.value = currentTarget.scrollTop)}
       >
         <div class="list-space" role="none" style={{ height: `${rows.length * rowPx}px` }}>
-          {rows.slice(first, last).map((row, index) => (
-            <ProcessRow
-              key={keyOf(row)}
-              row={row}
-              index={first + index}
-              y={(first + index) * rowPx}
-              isChosen={keyOf(row) === chosen}
-              choose={choose}
-            />
-          ))}
+          {rows.slice(first, last).map((row, index) => {
+            const place = {
+              index: first + index,
+              y: (first + index) * rowPx,
+              isChosen: rowKey(row) === chosen,
+              choose,
+            };
+            return row.group ? (
+              <GroupLine key={rowKey(row)} group={row.group} fold={fold} {...place} />
+            ) : (
+              <ProcessRow key={rowKey(row)} row={row.process} isNested={row.isNested} {...place} />
+            );
+          })}
         </div>
       </div>
     </div>
   );
 }
 
-interface RowProps {
-  readonly row: ProcessInfo;
+interface Place {
   readonly index: number;
   readonly y: number;
   readonly isChosen: boolean;
   readonly choose: (key: string) => void;
 }
 
-function ProcessRow({ row, index, y, isChosen, choose }: RowProps) {
-  const { glyph, word, tone } = stateWords(row);
+function GroupLine({
+  group,
+  fold,
+  index,
+  y,
+  isChosen,
+  choose,
+}: Place & { readonly group: GroupRow; readonly fold: (key: string) => void }) {
+  const { owner, chat, running, failed, ended, isFolded } = group;
+  return (
+    <div
+      class="row group"
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isChosen}
+      style={{ transform: `translateY(${y}px)` }}
+      onPointerDown={() => choose(`group ${group.key}`)}
+    >
+      <span role="gridcell" class="group-words cut">
+        <button
+          type="button"
+          class="quiet"
+          tabIndex={-1}
+          aria-expanded={!isFolded}
+          onClick={() => fold(group.key)}
+        >
+          {isFolded ? '▸' : '▾'} <b>{visibleText(owner)}</b>
+          {chat !== undefined && ` / chat ${visibleText(chat)}`}
+        </button>
+        <span class="muted">
+          {running} running
+          {failed > 0 && <span class="bad"> · {failed} failed</span>}
+          {ended - failed > 0 && ` · ${ended - failed} ended`}
+        </span>
+      </span>
+    </div>
+  );
+}
+
+interface RowProps extends Place {
+  readonly row: ProcessInfo;
+  readonly isNested: boolean;
+}
+
+function ProcessRow({ row, isNested, index, y, isChosen, choose }: RowProps) {
+  const need = needOf(row);
+  const { glyph, word, tone } = need ? needWords(need) : stateWords(row);
   const { outcome, startedAtMs, exitedAtMs, durationMs, lastOutputAtMs } = row;
   const now = nowMs.value;
   const since = outcome ? now - (exitedAtMs ?? startedAtMs + durationMs) : now - startedAtMs;
   const name = row.name === undefined ? '' : `${visibleText(row.name)}  `;
   return (
     <div
-      class="row"
+      class={isNested ? 'row nested' : 'row'}
       role="row"
       aria-rowindex={index + 2}
       aria-selected={isChosen}

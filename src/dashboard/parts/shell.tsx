@@ -2,15 +2,19 @@
 
 import type { ComponentChildren } from 'preact';
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { inbox } from '../core/inbox.ts';
-import { shownKeys, useKeys } from '../core/keyboard.ts';
+import { shownKeys, useKeys, type Key } from '../core/keyboard.ts';
+import { needs } from '../core/needs.ts';
 import { nowMs } from '../core/now.ts';
 import { processes } from '../core/processes.ts';
 import { go, linkTo, place } from '../core/route.ts';
 import { letterKeys, theme } from '../core/settings.ts';
+import { isShare } from '../core/token.ts';
 import { connection } from '../core/watch.ts';
 import { clockText, countText, durationText } from '../model/words.ts';
 import { Dialog } from './dialog.tsx';
+import { commandsHere, Palette } from './palette.tsx';
 
 interface Entry {
   readonly page: string;
@@ -23,7 +27,14 @@ const running = (): number => processes.value.filter(({ outcome }) => !outcome).
 
 const entries: readonly Entry[] = [
   { page: '', title: 'Processes', key: 'g p', count: running },
-  { page: 'inbox', title: 'Inbox', key: 'g i', count: () => inbox.value.length },
+  {
+    page: 'inbox',
+    title: 'Inbox',
+    key: 'g i',
+    count: () => needs.value.length + inbox.value.length,
+  },
+  { page: 'wall', title: 'Wall', key: 'g w' },
+  { page: 'search', title: 'Search', key: 'g s' },
   { page: 'host', title: 'Host', key: 'g h' },
 ];
 
@@ -31,12 +42,19 @@ const NEXT_THEME = { system: 'dark', dark: 'light', light: 'system' } as const;
 
 export function Shell({ children }: { readonly children: ComponentChildren }) {
   const helps = useSignal(false);
+  const palette = useSignal<readonly Key[] | undefined>(undefined);
   useKeys([
     ...entries.map(({ page, key }) => ({
       keys: key,
       run: () => go(linkTo(page === '' ? [] : [page])),
     })),
     { keys: '?', label: 'keys', run: () => (helps.value = true) },
+    {
+      keys: 'Ctrl+k',
+      label: 'go to',
+      inFields: true,
+      run: () => (palette.value = commandsHere()),
+    },
   ]);
   return (
     <div class="shell">
@@ -46,6 +64,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       <header class="top">
         <span class="brand">Holdfast</span>
         <span class="stretch" />
+        <NeedCount />
         <ConnectionState />
         <button
           type="button"
@@ -53,22 +72,28 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           onClick={() => (theme.value = NEXT_THEME[theme.value])}
           aria-label={`Colours: ${theme.value}`}
         >
-          {theme.value === 'system' ? '◐' : theme.value === 'dark' ? '●' : '○'} {theme.value}
+          {theme.value === 'system' ? '◐' : theme.value === 'dark' ? '●' : '○'}{' '}
+          <span class="wide">{theme.value}</span>
         </button>
-        <button type="button" class="quiet" onClick={() => (helps.value = true)}>
+        <button type="button" class="quiet wide" onClick={() => (helps.value = true)}>
           ? keys
         </button>
       </header>
       <nav class="side" aria-label="Pages">
-        {entries.map((entry) => (
-          <NavLink key={entry.page} entry={entry} />
-        ))}
+        {isShare.value ? (
+          <p class="muted shared-words">
+            Shared with you: you see this process and change nothing.
+          </p>
+        ) : (
+          entries.map((entry) => <NavLink key={entry.page} entry={entry} />)
+        )}
       </nav>
       <div class="content" id="content">
         <LostBar />
         {children}
       </div>
       <Footer />
+      {palette.value && <Palette here={palette.value} close={() => (palette.value = undefined)} />}
       {helps.value && <Help close={() => (helps.value = false)} />}
     </div>
   );
@@ -84,6 +109,20 @@ function NavLink({ entry: { page, title, count } }: { readonly entry: Entry }) {
     >
       {title}
       {count && <span class="count">{countText(count())}</span>}
+    </a>
+  );
+}
+
+/** Also in the title of the window, for a page in the background. */
+function NeedCount() {
+  const count = needs.value.length;
+  useEffect(() => {
+    document.title = count === 0 ? 'Holdfast' : `(${count}) Holdfast`;
+  }, [count]);
+  if (count === 0) return null;
+  return (
+    <a class="warn need-count" href={linkTo(['inbox'])}>
+      <span aria-hidden="true">‼</span> {count === 1 ? '1 needs you' : `${count} need you`}
     </a>
   );
 }
@@ -126,7 +165,10 @@ function Footer() {
 const EVERYWHERE: readonly [string, string][] = [
   ['g p', 'processes'],
   ['g i', 'inbox'],
+  ['g w', 'wall'],
+  ['g s', 'search'],
   ['g h', 'host'],
+  ['Ctrl+k', 'go to a process, > command, / search'],
   ['?', 'this help'],
   ['Esc', 'back, close'],
 ];

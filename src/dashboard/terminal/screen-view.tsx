@@ -1,13 +1,17 @@
-// The screen of a terminal: watched by default, taken over when somebody asks for the keyboard.
+// The screen of a terminal: watched by default, taken over when a person asks for the keyboard.
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { useKeys } from '../core/keyboard.ts';
 import { isDark } from '../core/settings.ts';
+import { isShare } from '../core/token.ts';
 import { bytesText, visibleText } from '../model/words.ts';
 import { Dialog } from '../parts/dialog.tsx';
+import { useCourse } from './course.ts';
+import { Runs } from './runs.tsx';
 import { Screen } from './screen.ts';
+import { TimeLine } from './time-line.tsx';
 
 export function ScreenView({ process }: { readonly process: ProcessInfo }) {
   const { owner, id, outcome } = process;
@@ -18,8 +22,11 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
   useEffect(() => (place.current ? screen.open(place.current) : undefined), [screen]);
   useEffect(() => screen.setTheme(dark), [screen, dark]);
   const held = screen.isHeld.value;
+  const course = useCourse(process);
   useKeys([
-    ...(outcome ? [] : [{ keys: 't', label: 'take the keyboard', run: () => void screen.hold() }]),
+    ...(outcome || isShare.value
+      ? []
+      : [{ keys: 't', label: 'take the keyboard', run: () => void screen.hold() }]),
     { keys: 'r', label: 'read as text', run: () => (asText.value = screen.text()) },
   ]);
   return (
@@ -38,7 +45,7 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
             <span class="muted">
               {outcome ? 'Its last screen.' : 'Watching: nothing you do here reaches it.'}
             </span>
-            {!outcome && (
+            {!outcome && !isShare.value && (
               <button type="button" onClick={() => void screen.hold()}>
                 Take the keyboard <kbd>t</kbd>
               </button>
@@ -61,9 +68,13 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
           {screen.size.value.cols} × {screen.size.value.rows}
         </span>
       </div>
-      <div class="screen-place">
-        <div ref={place} class="screen-terminal" />
+      <div class="screen-row">
+        <div class="screen-place">
+          <div ref={place} class="screen-terminal" />
+        </div>
+        <Runs course={course} show={(seq) => void screen.showAt(seq)} process={process} />
       </div>
+      <TimeLine course={course} screen={screen} process={process} />
       {screen.heldBy.value !== undefined && <Held screen={screen} />}
       {asText.value !== undefined && (
         <Dialog title="The screen as text" close={() => (asText.value = undefined)}>
@@ -86,7 +97,7 @@ function Held({ screen }: { readonly screen: Screen }) {
     screen.heldBy.value = undefined;
   };
   return (
-    <Dialog title="Somebody else has the keyboard" close={close}>
+    <Dialog title="Another person has the keyboard" close={close}>
       <p>{visibleText(screen.heldBy.value ?? '')}</p>
       <p class="actions">
         <button type="button" autoFocus onClick={close}>

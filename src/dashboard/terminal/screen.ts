@@ -17,9 +17,13 @@ export class Screen {
   readonly size = signal<TerminalSize>({ cols: 80, rows: 24 });
   readonly isHeld = signal(false);
   readonly problem = signal<Problem | undefined>(undefined);
+  /** The keyboard is being given back. */
+  private isLeaving = false;
   /** Who holds the keyboard, when we were refused. */
   readonly heldBy = signal<string | undefined>(undefined);
   readonly skippedBytes = signal(0);
+  /** The event whose screen is shown instead of the present one. */
+  readonly past = signal<number | undefined>(undefined);
   private readonly owner: string;
   private readonly id: string;
   private readonly terminal: Terminal;
@@ -64,8 +68,9 @@ export class Screen {
     this.terminal.options.theme = themeOf(isDark);
   }
 
-  /** Takes the keyboard; from somebody else only when told to. */
+  /** Takes the keyboard. `steal`: also from another person. */
   async hold(steal = false): Promise<void> {
+    this.toLive();
     try {
       await this.say({ type: 'hold', ...(steal && { steal }) });
     } catch (error) {
@@ -85,9 +90,35 @@ export class Screen {
   }
 
   async release(): Promise<void> {
-    if (!this.isHeld.value) return;
-    this.released();
+    if (!this.isHeld.value || this.isLeaving) return;
+    // Nothing more is typed; "watching" is shown when agents can type again.
+    this.isLeaving = true;
+    this.stopTyping();
     await this.say({ type: 'release' }).catch(() => undefined);
+    this.released();
+  }
+
+  /** Shows the screen as it was after an event. The program goes on meanwhile; its output does not move what is shown. */
+  async showAt(at: number): Promise<void> {
+    await this.release();
+    this.stop?.();
+    this.stop = undefined;
+    this.past.value = at;
+    try {
+      const painted = await this.say({ type: 'paint', at });
+      // Another moment was asked for meanwhile.
+      if (this.past.value === at) this.paint(painted);
+      this.problem.value = undefined;
+    } catch (error) {
+      this.problem.value = error as Problem;
+    }
+  }
+
+  toLive(): void {
+    if (this.past.value === undefined) return;
+    this.past.value = undefined;
+    this.seq = undefined;
+    this.stop ??= this.follow();
   }
 
   /** What it shows, as text. */
@@ -106,8 +137,13 @@ export class Screen {
   }
 
   private released(): void {
-    clearInterval(this.timer);
+    this.stopTyping();
+    this.isLeaving = false;
     this.isHeld.value = false;
+  }
+
+  private stopTyping(): void {
+    clearInterval(this.timer);
     this.terminal.options.disableStdin = true;
     this.terminal.blur();
   }
@@ -120,7 +156,7 @@ export class Screen {
   }
 
   private type(data: string): void {
-    if (!this.isHeld.value) return;
+    if (!this.isHeld.value || this.isLeaving) return;
     this.say({ type: 'type', data }).catch((error: unknown) => {
       this.problem.value = error as Problem;
     });
@@ -154,9 +190,7 @@ export class Screen {
     if (message.type === 'painted') {
       this.seq = Number(message['seq']);
       this.skippedBytes.value += Number(message['skippedBytes']);
-      this.terminal.reset();
-      this.resize(message['size'] as TerminalSize);
-      this.terminal.write(String(message['screen']));
+      this.paint(message);
     }
     if (message.type === 'event') {
       const { kind, seq, body } = message['event'] as { kind: string; seq: number; body: unknown };
@@ -165,6 +199,12 @@ export class Screen {
     }
     if (message.type === 'end') this.released();
     if (message.type === 'problem') this.problem.value = problemOf(message);
+  }
+
+  private paint(message: Message): void {
+    this.terminal.reset();
+    this.resize(message['size'] as TerminalSize);
+    this.terminal.write(String(message['screen']));
   }
 
   private resize(size: TerminalSize): void {

@@ -9,8 +9,8 @@ export interface ExitStatus {
   readonly code?: number;
   /** Set if a signal ended it: "SIGTERM". */
   readonly signal?: string;
-  /** The kernel's out-of-memory killer ended it. */
-  readonly oom?: true;
+  /** The kernel's out-of-memory killer has ended a program at that time; perhaps this one. */
+  readonly maybeOom?: true;
 }
 
 /** What the root used, with all descendants that were waited for. */

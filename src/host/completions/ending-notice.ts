@@ -21,6 +21,8 @@ export async function endingNotice(
     ...shortFacts(process.facts),
     durationMs,
     ...(usage && { usage }),
+    ...(process.causes.length > 0 && { causes: process.causes }),
+    ...(process.facts.confinement && { confinement: process.facts.confinement }),
     bytes,
     lastLines: text,
     atMs: clock.wallMs(),

@@ -296,6 +296,25 @@ describe('a subreaper, over a table of its own', () => {
     expect(process.settled).toBe(true);
   });
 
+  test('[D24] a member that forks and ends during a walk does not hide its child', async () => {
+    const process = start('process');
+    process.rootAlive = false;
+    table.remove(process.facts.pid);
+    const member = table.fork(1, { marker: 'process', leads: true });
+    const list = table.allPids.bind(table);
+    let child = 0;
+    table.allPids = () => {
+      const pids = list();
+      if (child > 0) return pids;
+      child = table.fork(member, {});
+      table.remove(member);
+      return pids;
+    };
+    await tracker.restored([process]);
+    expect(process.settled).toBe(false);
+    expect((await tracker.find(process)).map(({ pid }) => pid)).toEqual([child]);
+  });
+
   test('[D13] a root whose number is used again at once is not taken for the one before', async () => {
     const first = start('first');
     const { pid } = first.facts;
@@ -339,7 +358,8 @@ describe('a subreaper, over a table of its own', () => {
     const gone = new Process(9999, 'gone');
     gone.rootAlive = false;
     await tracker.restored([...left, gone]);
-    expect(table.walks).toBe(1);
+    // A walk lists all processes until there are no new ones.
+    expect(table.walks).toBe(2);
     expect(left.every(({ settled }) => !settled)).toBe(true);
     expect(gone.settled).toBe(true);
     // An end among our own says nothing about them, and costs nothing for them.

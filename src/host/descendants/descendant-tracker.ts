@@ -28,7 +28,7 @@ import {
   type ProcessTable,
 } from '../../system/proc-table.ts';
 import { SharedWalks } from './shared-walks.ts';
-import { findBelow } from './tree-search.ts';
+import { TreeSearches } from './tree-search.ts';
 import { endStrays, type StraysEnd } from './strays.ts';
 
 /** What the tracker needs of a process. */
@@ -74,6 +74,7 @@ export class DescendantTracker<P extends Tracked> {
   private lookSoon: NodeJS.Immediate | undefined;
   private readonly again: PatientLook;
   private readonly walks: SharedWalks;
+  private readonly trees: TreeSearches;
   /** Where exits are not reported: the result of the last thorough search. */
   private readonly lastFound = new WeakMap<P, readonly number[]>();
   private readonly looking = new WeakSet<P>();
@@ -87,6 +88,7 @@ export class DescendantTracker<P extends Tracked> {
     this.options = options;
     this.table = options.table ?? systemTable;
     this.walks = new SharedWalks(this.table);
+    this.trees = new TreeSearches(this.table);
     this.again = new PatientLook(options.clock, LOOK_MS, () => this.lookAtDue(true));
     this.owners = new Owners<P>(this.table, (key) => this.orphans.known(key));
     this.orphans = new Orphans<P>({
@@ -254,7 +256,7 @@ export class DescendantTracker<P extends Tracked> {
       const started = process.rootAlive ? [root] : [];
       return [...started, ...this.orphans.of(process), ...this.orphans.hidden(process)];
     };
-    const found = await findBelow(tops, this.table);
+    const found = await this.trees.find(tops);
     return found.filter(({ pid }) => pid !== root || !process.rootAlive);
   }
 
@@ -375,7 +377,7 @@ export class DescendantTracker<P extends Tracked> {
 }
 
 /** Whether the search has shown that none is left. */
-function isNobody({ found, unsearched, isUnsure }: Search): boolean {
+export function isNobody({ found, unsearched, isUnsure }: Search): boolean {
   return found.length === 0 && unsearched === undefined && !isUnsure;
 }
 

@@ -7,13 +7,13 @@ import type { LaunchPlan } from '../../protocol/process.ts';
 import {
   belongsTo,
   type Family,
-  findDescendants,
   groupAlive,
   livingBelow,
   signalGroup,
   signalMembers,
   signalPid,
 } from './descendants.ts';
+import { findFamilies } from './family-walk.ts';
 import { startPipeChild } from '../child/pipe-child.ts';
 import {
   commandOf,
@@ -51,6 +51,10 @@ interface Started {
   readonly pid: number;
 }
 const families: Started[] = [];
+
+async function findDescendants(family: Family): Promise<ProcessEntry[]> {
+  return (await findFamilies([family])).found[0] ?? [];
+}
 
 /** Starts a shell with a marker of its own. */
 async function start(script: string, options: Partial<LaunchPlan> = {}): Promise<Started> {

@@ -5,7 +5,6 @@ import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 
 import { errnoOf } from '../../base/disk.ts';
-import { Turns } from '../../base/turns.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { RefusedSignal } from '../../protocol/host-api.ts';
 import type { Posix } from '../../system/posix.ts';
@@ -45,11 +44,6 @@ export interface Reach {
 
 // Pidfds held at once while many processes are signalled.
 const batchSize = 256;
-// Time slice in one turn of the event loop; each process takes 10 to 100 µs.
-const turnMs = 1;
-// How often a process in exec is checked again, about 1 ms each. exec takes longest on a busy machine, where it waits
-// for a processor.
-const maxUnsureTurns = 1000;
 // A signal is sent in one turn of the event loop, so a process that execs repeatedly is checked this often, 1 ms each.
 const maxProofs = 5;
 
@@ -109,112 +103,6 @@ export function livingBelow(tops: Iterable<number>, table = systemTable): Proces
     }
   }
   return found;
-}
-
-/**
- * Thorough: checks every process of the machine, some per turn of the event loop. Returns living descendants without
- * the root, children before their parents. Processes forked meanwhile can be missed: repeat until nothing is found.
- */
-export async function findDescendants(
-  family: Family,
-  table = systemTable,
-): Promise<ProcessEntry[]> {
-  const { found } = await findFamilies([family], table);
-  return found[0] ?? [];
-}
-
-interface Families {
-  /** The living descendants of each family. */
-  readonly found: ProcessEntry[][];
-  /** A process stayed in exec: it may belong to any of the families. */
-  readonly isUnsure: boolean;
-}
-
-/** As `findDescendants`, for many families in one walk. Their markers have one name. */
-export async function findFamilies(
-  families: readonly Family[],
-  processes: ProcessTable = systemTable,
-): Promise<Families> {
-  const table = new Snapshot(processes.self);
-  await inTurns(processes.allPids(), (pid) => table.add(processes.readEntry(pid)));
-  const all = families.map((family) => ({ family, members: new Map<number, ProcessEntry>() }));
-  const bySession = grouped(all, ({ family }) => family.rootPid);
-  const byMarker = grouped(all, ({ family }) => family.marker.value);
-  for (const entry of table.entries) {
-    for (const { family, members } of bySession.get(entry.session) ?? []) {
-      if (isInSession(family, entry)) table.collect(entry, members);
-    }
-  }
-  const name = families[0]?.marker.name ?? '';
-  let unsure = table.entries;
-  for (let turn = 0; unsure.length > 0 && turn < maxUnsureTurns; turn += 1) {
-    const stillUnsure: ProcessEntry[] = [];
-    await inTurns(unsure, (entry) => {
-      const values = processes.markersOf(entry.pid, name);
-      // posix_spawn can return before the child has its own memory: until then it shows our environment.
-      const isOurFork = entry.isFork && entry.parent === processes.self;
-      if (values === 'unknown' || (values.length === 0 && isOurFork)) {
-        const now = processes.readEntry(entry.pid);
-        if (isAlive(now) && !now.isExiting) stillUnsure.push(now);
-      } else
-        for (const value of values)
-          for (const { members } of byMarker.get(value) ?? []) table.collect(entry, members);
-    });
-    unsure = stillUnsure;
-  }
-  const found = all.map(({ family, members }) => {
-    if (family.reapedAtTicks === undefined) members.delete(family.rootPid);
-    return deepestFirst(members);
-  });
-  return { found, isUnsure: unsure.length > 0 };
-}
-
-function grouped<T, Key>(items: readonly T[], keyOf: (item: T) => Key): Map<Key, T[]> {
-  const groups = new Map<Key, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group) group.push(item);
-    else groups.set(keyOf(item), [item]);
-  }
-  return groups;
-}
-
-async function inTurns<T>(items: readonly T[], each: (item: T) => void): Promise<void> {
-  const turns = new Turns(turnMs);
-  for (const item of items) {
-    each(item);
-    if (turns.isOver()) await turns.next();
-  }
-  await turns.next();
-}
-
-/** The processes that one walk over /proc saw, with their children. */
-class Snapshot {
-  readonly entries: ProcessEntry[] = [];
-  private readonly self: number;
-  private readonly children = new Map<number, ProcessEntry[]>();
-
-  constructor(self: number) {
-    this.self = self;
-  }
-
-  add(entry: ProcessEntry | undefined): void {
-    if (!isAlive(entry) || entry.isKernelThread || entry.pid === this.self) return;
-    this.entries.push(entry);
-    const siblings = this.children.get(entry.parent);
-    if (siblings) siblings.push(entry);
-    else this.children.set(entry.parent, [entry]);
-  }
-
-  /** Adds a process and everything below it. */
-  collect(first: ProcessEntry, into: Map<number, ProcessEntry>): void {
-    const line = [first];
-    for (let entry = line.pop(); entry; entry = line.pop()) {
-      if (into.has(entry.pid)) continue;
-      into.set(entry.pid, entry);
-      line.push(...(this.children.get(entry.pid) ?? []));
-    }
-  }
 }
 
 /**
@@ -322,20 +210,6 @@ function hasMarker({ name, value }: Marker, pid: number, table: ProcessTable): b
 export function isInSession({ rootPid, reapedAtTicks }: Family, entry: ProcessEntry): boolean {
   if (entry.session !== rootPid) return false;
   return reapedAtTicks === undefined || (entry.pid !== rootPid && entry.startTicks < reapedAtTicks);
-}
-
-function deepestFirst(members: ReadonlyMap<number, ProcessEntry>): ProcessEntry[] {
-  const withDepth = [...members.values()].map((entry) => {
-    let depth = 0;
-    let parent = members.get(entry.parent);
-    // The walk was not one moment, so a reused pid could close a cycle.
-    while (parent && depth < members.size) {
-      depth += 1;
-      parent = members.get(parent.parent);
-    }
-    return { entry, depth };
-  });
-  return withDepth.toSorted((a, b) => b.depth - a.depth).map(({ entry }) => entry);
 }
 
 interface Held {

@@ -2,7 +2,8 @@
 // a time: ending a thousand processes one by one would otherwise be a thousand walks.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { findFamilies, type Family } from './descendants.ts';
+import type { Family } from './descendants.ts';
+import { findFamilies } from './family-walk.ts';
 import type { ProcessEntry, ProcessTable } from '../../system/proc-table.ts';
 
 interface Walk {

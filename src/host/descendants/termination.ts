@@ -8,12 +8,14 @@ import type { SignalResult } from '../../protocol/host-api.ts';
 import { waitUntil } from '../wait/wait-until.ts';
 import { signalGroup, type Reach } from './descendants.ts';
 import type { HeldProcess } from '../process/held-process.ts';
-import { withCommand, type DescendantTracker } from './descendant-tracker.ts';
+import { isNobody, withCommand, type DescendantTracker } from './descendant-tracker.ts';
 
 export interface TerminationTools {
   readonly clock: Clock;
   readonly tracker: DescendantTracker<HeldProcess>;
   readonly graceMs: number;
+  /** Ends all members of its cgroup at once, also those that fork meanwhile. */
+  readonly killGroup?: (process: HeldProcess) => void;
 }
 
 export interface SignalRequest {
@@ -27,6 +29,8 @@ export interface SignalRequest {
 const KILL_ROUNDS = 50;
 const ROUND_MS = 100;
 export const KILL_MS = KILL_ROUNDS * ROUND_MS;
+/** Nobody is left, so it is settled as soon as the kernel has reported the last exit. */
+const SETTLE_MS = 1000;
 /** By then most processes have ended by SIGTERM. */
 const HANG_UP_AFTER_MS = 100;
 
@@ -42,6 +46,7 @@ export async function sendSignal(
   const { tracker } = tools;
   const wanted = request.signal.toLowerCase();
   const name = wanted === 'terminate' ? 'SIGTERM' : signalName(request.signal);
+  if (name !== 'SIGKILL') await process.ready;
   if (request.reach === 'foreground') return signalForeground(process, name, request.by);
   const { found, unsearched } = await tracker.search(process);
   if (found.length === 0 && !process.rootAlive && !unsearched) {
@@ -73,10 +78,13 @@ export async function sendSignal(
     await settled(process, graceMs, tools);
     // One more thorough search, so that the answer says what was seen.
     const left = await tracker.search(process);
-    if (!process.rootAlive && left.found.length === 0 && !left.unsearched)
+    if (!process.rootAlive && isNobody(left)) {
+      await settled(process, SETTLE_MS, tools);
       return { signalled, escapees, survivors: [], escalated: false };
+    }
   }
   const left = await killAll(process, request.by, tools, wanted === 'terminate');
+  if (left.survivors.length === 0 && !left.unsearched) await settled(process, SETTLE_MS, tools);
   return { signalled, escapees, ...left };
 }
 
@@ -122,10 +130,13 @@ async function killAll(
   let sent = false;
   let refused: Reach['refused'] = [];
   for (let round = 0; round < KILL_ROUNDS; round += 1) {
-    const { found } = await tools.tracker.search(process);
-    // If the search fails, only the root and its group can be reached.
-    if (found.length === 0 && !process.rootAlive) break;
+    const search = await tools.tracker.search(process);
+    const { found } = search;
+    // If the search fails, only the root and its group can be reached. A program in exec may be one of ours.
+    if (found.length === 0 && !search.isUnsure && !process.rootAlive) break;
     const reach = tools.tracker.signal(process, found, 'SIGKILL');
+    // After the others have been found and counted: the group holds what was forked meanwhile.
+    tools.killGroup?.(process);
     refused = reach.refused;
     // A SIGKILL that the caller asked for has already been recorded.
     if (escalating && !sent && reach.reached.length > 0) process.noteSignal('SIGKILL', by, []);

@@ -2,7 +2,8 @@
 // failed after the spawn. No caller can end them, so they are ended here.
 
 import type { Child } from '../child/child.ts';
-import { findFamilies, signalGroup, signalMembers, type Family } from './descendants.ts';
+import { signalGroup, signalMembers, type Family } from './descendants.ts';
+import { findFamilies } from './family-walk.ts';
 import { MARKER_NAME } from '../start/environment.ts';
 import { loadPosix } from '../../system/posix.ts';
 

@@ -4,31 +4,17 @@
 import type { Clock } from '../../base/clock.ts';
 import type { HeldProcess } from './held-process.ts';
 import type { StartedBody } from '../../protocol/event.ts';
-import type { Owner } from '../../protocol/host-api.ts';
-import type { Outcome, TerminalFacts, TerminalSize, Usage } from '../../protocol/process.ts';
+import type { Cause, Confinement } from '../../protocol/confinement/confinement.ts';
+import type { Outcome, StartFacts, Usage } from '../../protocol/process.ts';
 
-export interface ProcessFacts {
-  readonly id: string;
+export interface ProcessFacts extends StartFacts {
   /** Names its files and marks its descendants; differs from `id` if the caller chose that. */
   readonly serial: string;
-  readonly owner: Owner;
-  readonly name?: string;
-  readonly key?: string;
   /** HMAC of the inputs of the start, to recognise a repeated start. */
   readonly fingerprint: string;
-  readonly command: string;
-  readonly argv: readonly string[];
-  readonly cwd: string;
-  readonly pid: number;
-  readonly streams: 'merged' | 'separate' | 'pty';
-  readonly stdin: 'none' | 'pipe';
-  readonly size?: TerminalSize;
-  readonly terminal?: TerminalFacts;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly lease?: string;
   readonly keepMs?: number;
   readonly hardTimeoutMs?: number;
-  readonly startedAtMs: number;
+  readonly confinement?: Confinement;
   /** Distinguishes a reboot from a restart: after a reboot no descendant can be alive. */
   readonly bootId: string;
 }
@@ -40,13 +26,14 @@ export interface Ending {
   readonly closedAtMs: number;
   readonly durationMs: number;
   readonly usage?: Usage | undefined;
+  readonly causes?: readonly Cause[];
   readonly lastOutputAtMs?: number;
   readonly tornBytes?: number;
 }
 
 /** What is known of a process when its last stream has ended. */
 export function endingOf(
-  process: Pick<HeldProcess, 'durationMs' | 'lastOutputAtMs' | 'settled' | 'use'>,
+  process: Pick<HeldProcess, 'causes' | 'durationMs' | 'lastOutputAtMs' | 'settled' | 'use'>,
   known: Pick<Ending, 'outcome' | 'exitedAtMs'>,
   clock: Clock,
 ): Ending {
@@ -56,6 +43,7 @@ export function endingOf(
     closedAtMs: clock.wallMs(),
     durationMs: process.durationMs(),
     usage: process.use.usage(process.settled),
+    ...(process.causes.length > 0 && { causes: process.causes }),
     ...(lastOutputAtMs !== undefined && { lastOutputAtMs }),
   };
 }

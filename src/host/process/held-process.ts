@@ -1,9 +1,9 @@
 // One process, from its start until it is deleted: its journal, its child while it lives, and its outcome. Exit,
 // closing and settling are separate facts, each reported once, none waiting for another.
 
-import type { Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Stream } from '../../protocol/event.ts';
+import type { Cause } from '../../protocol/confinement/confinement.ts';
 import type { Results } from '../../protocol/host-api.ts';
 import type { Outcome, ProcessInfo, ProcessState, TerminalSize } from '../../protocol/process.ts';
 import { EndedJournal } from '../../journal/read/ended-journal.ts';
@@ -17,27 +17,16 @@ import { infoOf } from './process-info.ts';
 import { Backpressure, type PacedRead } from './backpressure.ts';
 import { loadPosix } from '../../system/posix.ts';
 import { nowTicks } from '../../system/proc-table.ts';
-import { outcomeOf } from './outcome.ts';
+import { causesAtExit, outcomeOf } from './outcome.ts';
+import type { ProcessDeps } from './process-deps.ts';
 import { Terminal, type TerminalOptions } from '../terminal/terminal.ts';
-
-/** Reports to the host what the journal does not. */
-export interface ProcessWatcher {
-  exited(process: HeldProcess): void;
-  closed(process: HeldProcess): void;
-}
-
-export interface ProcessDeps {
-  readonly clock: Clock;
-  readonly watcher: ProcessWatcher;
-  readonly writeIds: number;
-  readonly inputBytes: number;
-  readonly recordInput: boolean;
-}
 
 export class HeldProcess implements ChildListener {
   readonly facts: ProcessFacts;
   readonly uncounted = new UncountedEvents();
-  readonly use = new ResourceUse();
+  readonly use: ResourceUse;
+  /** Also what the host ended it for, because of a limit that it watches. */
+  causes: readonly Cause[] = [];
   /** In the order of starting, given by the registry. */
   number = 0;
   journal: Journal | EndedJournal;
@@ -52,13 +41,16 @@ export class HeldProcess implements ChildListener {
   size: TerminalSize | undefined;
   /** The root has not been reaped, so its pid cannot be reused and its group may be signalled by number. */
   rootAlive = true;
+  /** Of a program in a sandbox: resolves when it begins. A signal before that would be lost. */
+  ready: Promise<void> | undefined;
   /** When it was reaped, on the kernel's clock; 0 if unknown. */
   reapedAtTicks = 0;
   private readonly setting: ProcessDeps;
   private readonly startedUs: number;
   private exitedUs: number | undefined;
   private child: Child | undefined;
-  private tty: Terminal | undefined;
+  /** Undefined on pipes, and for a process of an earlier keeper. */
+  tty: Terminal | undefined;
   private streamsEnded = false;
   private ledger: InputLedger | undefined;
   private pacing: Backpressure | undefined;
@@ -78,13 +70,14 @@ export class HeldProcess implements ChildListener {
     this.journal = journal;
     this.setting = setting;
     this.startedUs = setting.clock.nowUs();
+    this.use = new ResourceUse(setting.groupUse);
     this.size = facts.size;
     if (journal instanceof Journal) journal.onGrowth(() => this.wake());
   }
 
   attach(child: Child, plan: TerminalOptions['plan']): void {
     this.child = child;
-    const { journal, setting, facts } = this;
+    const { journal, setting, facts, uncounted } = this;
     if (facts.streams !== 'pty' || !(journal instanceof Journal)) return;
     const write = async (bytes: Buffer): Promise<void> => {
       const input = this.inputOf();
@@ -92,7 +85,7 @@ export class HeldProcess implements ChildListener {
     };
     const size = (): TerminalSize => this.size ?? { cols: 80, rows: 24 };
     const answerFor = facts.terminal?.queries === 'keeper' ? size : undefined;
-    this.tty = new Terminal({ clock: setting.clock, journal, child, plan, write, answerFor });
+    this.tty = new Terminal({ ...setting, journal, child, plan, write, answerFor, uncounted });
   }
 
   /** Made at the first use: most processes get no input. */
@@ -117,6 +110,7 @@ export class HeldProcess implements ChildListener {
   restore(ending: Ending): void {
     this.ending = ending;
     this.use.restore(ending.usage);
+    this.causes = ending.causes ?? [];
     this.outcome = ending.outcome;
     this.exitedAtMs = ending.exitedAtMs;
     this.closedAtMs = ending.closedAtMs;
@@ -191,9 +185,16 @@ export class HeldProcess implements ChildListener {
     this.rootAlive = false;
     this.reapedAtTicks = loadPosix()?.bootTicks() ?? nowTicks();
     this.exitedUs = clock.nowUs();
-    if (used) this.use.add(used);
-    if (used?.countsOrphans !== true) this.use.miss();
-    const outcome = outcomeOf(status, this.sent, this.timedOutAfterMs);
+    this.use.atExit(used);
+    const { use } = this;
+    const { confinement: limits } = this.facts;
+    const outcome = outcomeOf(status, {
+      sentBy: this.sent,
+      timedOutAfterMs: this.timedOutAfterMs,
+      memoryVictims: use.group?.memoryVictims ?? 0,
+      wasWrapped: limits?.hidden?.by === 'bubblewrap',
+    });
+    this.causes = causesAtExit(this.causes, { status, use, limits });
     const exitedAtMs = clock.wallMs();
     this.known = { outcome, exitedAtMs };
     this.tty?.release();
@@ -237,7 +238,7 @@ export class HeldProcess implements ChildListener {
         const keep = this.setting.recordInput && seen;
         for (const body of inputBodies(data, meant, keep))
           seq = this.append({ kind: 'input', body });
-        this.tty?.input(data);
+        this.tty?.input(data, meant.isReply);
         return child.write(data);
       };
     });
@@ -285,7 +286,7 @@ export class HeldProcess implements ChildListener {
     return infoOf(this);
   }
 
-  /** Releases the child: the host is closing and has ended everything itself. */
+  /** Releases the child: it has closed, or the host is closing and has ended everything itself. */
   abandon(): void {
     this.child?.release();
     this.child = undefined;
@@ -309,8 +310,7 @@ export class HeldProcess implements ChildListener {
     const { clock, watcher } = this.setting;
     this.closedAtMs = this.ending?.closedAtMs;
     this.closedAtUs = clock.nowUs();
-    this.child?.release();
-    this.child = undefined;
+    this.abandon();
     this.ledger?.close();
     this.pacing?.gone();
     this.wake();

@@ -3,7 +3,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { HeldProcess } from './held-process.ts';
 
-export function endWhenIdle(
+function endWhenIdle(
   process: HeldProcess,
   idleMs: number,
   clock: Clock,
@@ -29,10 +29,27 @@ export function endWhenIdle(
   });
 }
 
-export function onceExited(process: HeldProcess, then: () => void): void {
+function onceExited(process: HeldProcess, then: () => void): void {
   const stop = process.onChange(() => {
     if (process.outcome === undefined) return;
     stop();
     then();
   });
+}
+
+/** Ends a process by its hard timeout, and a terminal by its idle timeout. */
+export function endInTime(
+  process: HeldProcess,
+  clock: Clock,
+  end: (by: string) => Promise<void>,
+): void {
+  const { hardTimeoutMs, terminal } = process.facts;
+  if (terminal?.idleTimeoutMs !== undefined)
+    endWhenIdle(process, terminal.idleTimeoutMs, clock, () => end('idle timeout'));
+  if (hardTimeoutMs === undefined) return;
+  const cancel = clock.after(hardTimeoutMs, () => {
+    process.noteTimeout(hardTimeoutMs);
+    void end('hard timeout');
+  });
+  onceExited(process, cancel);
 }

@@ -34,6 +34,8 @@ export function infoOf(process: HeldProcess): ProcessInfo {
     settled: process.settled,
     ...(outcome && { outcome }),
     ...(outcome && usage && { usage }),
+    ...(process.causes.length > 0 && { causes: process.causes }),
+    ...(facts.confinement && { confinement: facts.confinement }),
     startedAtMs,
     ...(exitedAtMs !== undefined && { exitedAtMs }),
     ...(closedAtMs !== undefined && { closedAtMs }),

@@ -1,11 +1,16 @@
 // Reads a page of a process's events, or the extent of the page in its file, with the state of the process at that moment.
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
-import type { Owner, Page } from '../../protocol/host-api.ts';
+import type { Owner, Page, Results } from '../../protocol/host-api.ts';
 import { DEFAULT_PAGE_BYTES } from '../../protocol/limits.ts';
 import type { Params } from '../../protocol/operations.ts';
 import type { PlacedPage } from '../../journal/read/extent.ts';
-import type { PageRequest, RawPage, Readable } from '../../journal/read/reader.ts';
+import {
+  readRange,
+  type PageRequest,
+  type RawPage,
+  type Readable,
+} from '../../journal/read/reader.ts';
 import type { ProcessLifecycle } from '../lifecycle.ts';
 import type { ConditionTools } from '../wait/conditions.ts';
 import type { ParkedWaits } from '../wait/parked-waits.ts';
@@ -67,6 +72,7 @@ async function readNow<Found extends PlacedPage | RawPage>(
   params: Params<'read'> & { readonly after: number; readonly counted: boolean },
   read: ReadOptions<Found>['read'],
 ): Promise<Found & Omit<Page, keyof RawPage>> {
+  const { uncountedTo } = params;
   const { after, counted, maxBytes = DEFAULT_PAGE_BYTES, offset, paceBytes, reader } = params;
   // Taken before the page is read: later events belong to the next page.
   const { state, outcome, live } = process;
@@ -80,7 +86,9 @@ async function readNow<Found extends PlacedPage | RawPage>(
   return {
     ...page,
     seq,
-    ...(counted && { uncounted: process.uncounted.ofPage(after, page.nextAfter, seq) }),
+    ...(counted && {
+      uncounted: process.uncounted.ofPage(after, uncountedTo ?? page.nextAfter, seq),
+    }),
     state,
     ...(outcome && { outcome }),
     end: !live && page.nextAfter >= seq,
@@ -99,4 +107,16 @@ export async function whileKnown<T>(process: HeldProcess, reading: Promise<T>): 
 /** Throws `not_found` if the process was removed: a wait for it can never be met. */
 export function stillKnown(process: HeldProcess): undefined {
   if (process.forgotten) throw process.notFound();
+}
+
+/** Output bytes from an offset on. */
+export async function readBytes(
+  process: HeldProcess,
+  { offset, maxBytes = DEFAULT_PAGE_BYTES }: Params<'range'>,
+): Promise<Results['range']> {
+  const { live } = process;
+  const totalBytes = process.journal.visibleOffset;
+  const found = await whileKnown(process, readRange(process.journal, offset, maxBytes));
+  const part = found ?? { offset, bytes: Buffer.alloc(0), missedBytes: 0 };
+  return { ...part, totalBytes, end: !live && part.offset + part.bytes.length >= totalBytes };
 }

@@ -1,12 +1,16 @@
 // Views of a process's journal: byte counts, head-and-tail text, the last lines for a completion, and a byte source for
 // searches.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { cutStart, decodeUtf8 } from '../../base/bytes/utf8.ts';
 import type { ByteCounts } from '../../protocol/process.ts';
 import type { HeadTailText } from '../../protocol/views.ts';
 import type { ByteSource } from '../../journal/search/byte-source.ts';
 import { headTail, headTailPlan, type HeadTailLimits } from '../../journal/read/head-tail.ts';
 import { readRange, type Readable } from '../../journal/read/reader.ts';
+
+/** Read in one turn of the event loop: about a millisecond. */
+const STEP_BYTES = 256 * 1024;
 
 export function byteCounts(
   journal: Pick<Readable, 'sources' | 'visibleOffset'> & { readonly lostBytes: number },
@@ -39,6 +43,7 @@ async function headTailOf(journal: Readable, limits: HeadTailLimits): Promise<He
   const from = Math.max(plan.tailOffset, headBytes.length);
   const tail = await lastContiguous(journal, from, totalBytes);
   const lostBytes = Math.max(0, totalBytes - held);
+  if (headBytes.length + tail.bytes.length > STEP_BYTES) await nextTurn();
   return headTail(
     { head: headBytes, tail: tail.bytes, tailOffset: tail.offset, totalBytes, lostBytes },
     limits,
@@ -93,14 +98,21 @@ async function contiguous(
   const parts: Buffer[] = [];
   let at = offset;
   while (at < offset + length) {
-    const found = await readRange(journal, at, offset + length - at);
+    if (at > offset) await nextTurn();
+    const found = await readRange(journal, at, Math.min(STEP_BYTES, offset + length - at));
     if (found === undefined || (parts.length > 0 && found.offset !== at)) break;
     if (parts.length === 0 && found.offset !== at)
       return { offset: found.offset, bytes: found.bytes };
     parts.push(found.bytes);
     at += found.bytes.length;
   }
-  return { offset, bytes: Buffer.concat(parts) };
+  return { offset, bytes: joined(parts) };
+}
+
+/** Without a copy of a single part: it may have megabytes. */
+function joined(parts: readonly Buffer[]): Buffer {
+  const [first] = parts;
+  return first && parts.length === 1 ? first : Buffer.concat(parts);
 }
 
 /** The contiguous bytes directly before `end`, from `from` on at the earliest. */
@@ -112,7 +124,8 @@ async function lastContiguous(
   let parts: Buffer[] = [];
   let start = from;
   for (let at = from; at < end;) {
-    const found = await readRange(journal, at, end - at);
+    if (at > from) await nextTurn();
+    const found = await readRange(journal, at, Math.min(STEP_BYTES, end - at));
     if (found === undefined) break;
     if (found.offset !== at) {
       parts = [];
@@ -121,7 +134,7 @@ async function lastContiguous(
     parts.push(found.bytes);
     at = found.offset + found.bytes.length;
   }
-  const bytes = Buffer.concat(parts);
+  const bytes = joined(parts);
   return start + bytes.length >= end
     ? { offset: start, bytes: bytes.subarray(0, end - start) }
     : { offset: end, bytes: Buffer.alloc(0) };

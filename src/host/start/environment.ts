@@ -26,28 +26,46 @@ export function inheritable(env: Variables): Inheritable {
 }
 
 /** All variables that may be inherited, in the form that a child gets. */
-export interface CommonVariables {
+export class CommonVariables {
   readonly values: ReadonlyMap<string, string>;
-  /** "NAME=value" each; the same array for every child that gets all of them. */
-  readonly strings: readonly string[];
+  private readonly base: Inheritable;
+  private readonly strings: readonly string[];
+  /** For the last child that replaced some of them: the next one often replaces the same. */
+  private reduced: { readonly replaced: string; readonly strings: readonly string[] };
+
+  constructor(base: Inheritable) {
+    this.base = base;
+    this.values = new Map(base);
+    this.strings = base.map(textOf);
+    this.reduced = { replaced: '', strings: this.strings };
+  }
+
+  /** "NAME=value" each, without those that `own` replaces; often the same array, which is converted for C once. */
+  stringsBeside(own: ReadonlyMap<string, string>): readonly string[] {
+    const names = Array.from(own.keys()).filter((name) => this.values.has(name));
+    if (names.length === 0) return this.strings;
+    const replaced = names.join('\0');
+    if (replaced !== this.reduced.replaced) {
+      const left = this.base.filter(([name]) => !names.includes(name));
+      this.reduced = { replaced, strings: left.map(textOf) };
+    }
+    return this.reduced.strings;
+  }
 }
 
-export function commonVariables(base: Inheritable): CommonVariables {
-  return { values: new Map(base), strings: base.map(([name, value]) => `${name}=${value}`) };
+function textOf([name, value]: readonly [string, string]): string {
+  return `${name}=${value}`;
 }
 
 /** Variables to add to the shared environment; undefined if this child needs another base. */
 export function ownVariables(
-  common: CommonVariables,
   { environment = {}, env = {}, streams, marks }: StartSpec,
   marker: string,
 ): Map<string, string> | undefined {
   const { inherit = 'all', exclude, only, set = {} } = environment;
   // A shell with marks gets variables that depend on others.
   if (inherit !== 'all' || exclude || only || streams === 'pty' || marks === true) return undefined;
-  const own = new Map([...Object.entries(set), ...Object.entries(env), [MARKER_NAME, marker]]);
-  for (const name of own.keys()) if (common.values.has(name)) return undefined;
-  return own;
+  return new Map([...Object.entries(set), ...Object.entries(env), [MARKER_NAME, marker]]);
 }
 
 export function childEnvironment(

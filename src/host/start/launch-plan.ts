@@ -8,10 +8,9 @@ import type { StartSpec } from '../../protocol/operations.ts';
 import type { LaunchPlan, TerminalFacts } from '../../protocol/process.ts';
 import {
   childEnvironment,
-  commonVariables,
+  CommonVariables,
   inheritable,
   ownVariables,
-  type CommonVariables,
   type Inheritable,
   type Variables,
 } from './environment.ts';
@@ -38,7 +37,7 @@ export interface StartSurroundings extends InheritedEnvironment {
 
 export function startSurroundings(surroundings: InheritedEnvironment): StartSurroundings {
   const base = inheritable(surroundings.env);
-  return { ...surroundings, inheritable: base, common: commonVariables(base) };
+  return { ...surroundings, inheritable: base, common: new CommonVariables(base) };
 }
 
 /** Search path for a child without PATH, as shells use it. */
@@ -56,7 +55,7 @@ export function launchPlan(
   answers?: PathAnswers,
 ): LaunchPlan {
   const { common } = surroundings;
-  const own = ownVariables(common, spec, marker);
+  const own = ownVariables(spec, marker);
   const env = own ?? childEnvironment(surroundings.inheritable, spec, marker);
   const cwd = workingDirectory(spec.cwd, surroundings);
   const argv = spec.command === undefined ? spec.argv : ['sh', '-c', spec.command];
@@ -85,7 +84,7 @@ export function launchPlan(
       terminal: terminalFacts(spec, env.get('TERM') ?? '', marked?.kind),
     }),
     env: Array.from(env, ([name, value]) => `${name}=${value}`),
-    ...(own && { commonEnv: common.strings }),
+    ...(own && { commonEnv: common.stringsBeside(own) }),
     cwd,
     ...(!(paths.isLocal(cwd) && (shell || paths.isLocal(file))) && { remote: true }),
     streams,

@@ -25,6 +25,8 @@ export interface SpareOptions {
   readonly pool: BufferPool;
   readonly usage: DiskUsage;
   readonly limits: Limits;
+  /** Called for each spare, when there is time. */
+  readonly prepared?: (serial: string) => void;
 }
 
 /** Number of spare journals: each is an open file. */
@@ -123,6 +125,7 @@ export class SpareJournals {
     const spare = this.create();
     try {
       await spare.journal.openAsync();
+      this.options.prepared?.(spare.serial);
     } catch {
       // The next start creates its own, and reports the error.
       return;

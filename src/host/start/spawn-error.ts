@@ -46,7 +46,31 @@ function variableName(entry: string): string {
 
 /** The caller's error for anything thrown by a start. */
 export function explainStart(thrown: unknown, plan: LaunchPlan): unknown {
-  return thrown instanceof PosixError ? spawnError(thrown.errno, plan) : thrown;
+  if (!(thrown instanceof PosixError)) return thrown;
+  const { errno, call } = thrown;
+  return stepError(call, errno, plan) ?? spawnError(errno, plan);
+}
+
+/** Of a step that a start under a fence takes before exec; posix_spawn does not tell its steps apart. */
+function stepError(call: string, errno: string, plan: LaunchPlan): HoldfastError | undefined {
+  if (call === 'clone' && REMOVED.includes(errno))
+    return new HoldfastError('spawn_failed', GROUP_REMOVED, { errno });
+  if (call === 'chdir' && resourceCodes[errno] === undefined && !directoryError(errno, plan)) {
+    const { cwd } = plan;
+    const message = `The working directory ${cwd} cannot be entered: ${errno}.`;
+    return new HoldfastError('cwd_not_usable', message, { cwd, errno });
+  }
+  if (!FENCE_STEPS.includes(call)) return undefined;
+  const message = `${plan.file} could not be started: ${call} failed (${errno})`;
+  return new HoldfastError(resourceCodes[errno] ?? 'spawn_failed', message, { call, errno });
+}
+
+const FENCE_STEPS = ['stdio', 'setrlimit', 'setuid', 'no_new_privs', 'landlock', 'seccomp'];
+const REMOVED = ['ENOENT', 'ENODEV'];
+const GROUP_REMOVED = 'The cgroup of the process was removed by another program.';
+
+export function isGroupRemoved(error: unknown): boolean {
+  return error instanceof HoldfastError && error.message === GROUP_REMOVED;
 }
 
 /** The same for a terminal's calls. ENOENT there means the terminal's device, not the program. */
@@ -75,11 +99,11 @@ const resourceCodes: Readonly<Record<string, ErrorCode>> = {
 
 export function spawnError(errno: string, plan: LaunchPlan): HoldfastError {
   // posix_spawn has one errno for everything before exec: the directory comes first.
-  const directory = plan.remote ? undefined : directoryError(errno, plan.cwd);
-  return directory ?? programError(errno, plan);
+  return directoryError(errno, plan) ?? programError(errno, plan);
 }
 
-function directoryError(errno: string, cwd: string): HoldfastError | undefined {
+function directoryError(errno: string, { cwd, remote }: LaunchPlan): HoldfastError | undefined {
+  if (remote) return undefined;
   const perhaps = ['ENOENT', 'EACCES', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(errno);
   return perhaps ? directoryProblem(cwd) : undefined;
 }

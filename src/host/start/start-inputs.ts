@@ -28,9 +28,18 @@ export function inputsOf(spec: StartSpec): string {
     size,
     term,
     hardTimeoutMs,
-    sorted(labels),
+    sorted(withoutTrace(labels)),
+    // Absent where nothing is asked for, so that starts of earlier versions are recognised.
+    ...(spec.limits || spec.sandbox ? [spec.limits ?? null, spec.sandbox ?? null] : []),
   ];
   return JSON.stringify(inputs);
+}
+
+/** Which trace a start belongs to decides nothing of what runs. */
+function withoutTrace(labels: StartSpec['labels']): StartSpec['labels'] {
+  if (labels?.['traceparent'] === undefined) return labels;
+  const { traceparent: _, ...others } = labels;
+  return others;
 }
 
 function sorted(values: Record<string, string> | undefined): [string, string][] {

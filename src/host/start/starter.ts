@@ -2,7 +2,7 @@
 // before the child.
 
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { FairTurns } from '../../base/fair-turns.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Owner } from '../../protocol/host-api.ts';
@@ -13,7 +13,9 @@ import type { Journal } from '../../journal/write/journal.ts';
 import type { Child } from '../child/child.ts';
 import type { Children } from '../child/children.ts';
 import { startedBody, type ProcessFacts } from '../process/facts.ts';
-import { HeldProcess, type ProcessDeps, type ProcessWatcher } from '../process/held-process.ts';
+import { HeldProcess } from '../process/held-process.ts';
+import type { ProcessDeps, ProcessWatcher } from '../process/process-deps.ts';
+import { Crowding } from './crowding.ts';
 import { PathsUnknown } from './known-paths.ts';
 import {
   checkRecordable,
@@ -26,9 +28,14 @@ import type { Leases } from '../leases/leases.ts';
 import { Mounts } from './mounts.ts';
 import { PathProbes, type PathAnswers } from './path-probe.ts';
 import { loadPosix } from '../../system/posix.ts';
-import { idTaken, type Registry } from '../registry.ts';
+import { giveWay } from '../../system/priority.ts';
+import type { Registry } from '../registry.ts';
 import { scriptOf } from '../terminal/shell-marks.ts';
 import { inputsOf } from './start-inputs.ts';
+import { claimsOf, conflict, hostClosed, idClaim, noLease, readBootId } from './start-claims.ts';
+import type { Decision } from '../limits/confiner.ts';
+import type { ResourceControl } from '../limits/resource-control.ts';
+import { Spawner } from './spawner.ts';
 import { SpareJournals, storageError, type Spare, type SpareOptions } from './spare-journals.ts';
 import { endUnrecorded } from '../descendants/unrecorded-starts.ts';
 
@@ -38,10 +45,15 @@ export interface StarterOptions extends SpareOptions {
   readonly begin: (process: HeldProcess) => void;
   readonly leases: Pick<Leases, 'covers'>;
   readonly children: Children;
+  readonly control: ResourceControl;
+  /** Watches the limits that the kernel does not enforce. */
+  readonly watchLimits: (process: HeldProcess, limits: Decision['watched']) => void;
   readonly surroundings: InheritedEnvironment;
   readonly watcher: ProcessWatcher;
   /** Secret of this folder: without it a fingerprint reveals nothing about its inputs. */
   readonly fingerprintKey: Buffer;
+  /** The keeper that had the folder before. */
+  readonly earlierPid?: number | undefined;
 }
 
 export interface StartAnswer {
@@ -56,6 +68,8 @@ interface StartRequest {
   readonly owner: Owner;
   readonly spec: StartSpec;
   readonly fingerprint: Fingerprint;
+  /** Undefined: nothing confines it. */
+  readonly decision?: Decision | undefined;
 }
 
 /** A start before its child exists. */
@@ -70,14 +84,13 @@ interface PendingStart {
 
 /** Pending starts of one owner: more would delay other owners in the pool that spawns programs. */
 const STARTS_UNDER_WAY = 16;
-/** Of one owner: one thread of libuv's four is left to the others. A thread is held until the program has begun. */
-const SPAWNS_UNDER_WAY = 3;
 
 export class Starter {
   private readonly options: StarterOptions;
   /** A burst of starts delays neither other work nor another owner's start. */
   private readonly turns: FairTurns;
-  private readonly spawns = new FairTurns({ perOwner: SPAWNS_UNDER_WAY });
+  private readonly spawner: Spawner;
+  private readonly crowding: Crowding;
   private readonly pending = new Map<string, PendingStart>();
   private readonly bootId = readBootId();
   private readonly surroundings: StartSurroundings;
@@ -92,8 +105,14 @@ export class Starter {
     this.options = options;
     const { startsPerTurn } = options.limits;
     this.turns = new FairTurns({ perLoop: startsPerTurn, perOwner: STARTS_UNDER_WAY });
-    this.spares = new SpareJournals(options);
-    const { children, clock, limits } = options;
+    this.spares = new SpareJournals({
+      ...options,
+      prepared: (serial) => options.control.prepareGroup(serial),
+    });
+    const { children, clock, limits, registry } = options;
+    this.spawner = new Spawner({ ...options, spares: this.spares });
+    const processors = availableParallelism();
+    this.crowding = new Crowding({ clock, live: registry.live, processors });
     this.mounts = new Mounts(children.kind === 'posix' ? loadPosix() : undefined);
     this.surroundings = startSurroundings({ ...options.surroundings, mounts: this.mounts });
     this.paths = new PathProbes({
@@ -172,13 +191,21 @@ export class Starter {
     if (turn) await turn;
     let launched: Promise<HeldProcess> | undefined;
     try {
-      launched = this.planAndStart({ owner, spec, fingerprint });
+      const { control } = this.options;
+      const decision = control.concerns(owner, spec) ? await this.decide(owner, spec) : undefined;
+      launched = this.planAndStart({ owner, spec, fingerprint, decision });
       this.launching.add(launched);
       return await launched;
     } finally {
       if (launched) this.launching.delete(launched);
       this.turns.done(owner);
     }
+  }
+
+  private decide(owner: Owner, spec: StartSpec): Promise<Decision> {
+    const { cwd, home } = this.surroundings;
+    const local = this.mounts.look();
+    return this.options.control.decide(owner, spec, { cwd, home, local });
   }
 
   /** Prepares for the next start; call it when there is time. */
@@ -200,7 +227,7 @@ export class Starter {
   }
 
   private planAndStart(request: StartRequest, answers?: PathAnswers): Promise<HeldProcess> {
-    const { owner, spec, fingerprint } = request;
+    const { owner, spec } = request;
     const { leases, registry } = this.options;
     const { live, retention } = registry;
     if (this.closed) throw hostClosed();
@@ -213,7 +240,7 @@ export class Starter {
     // Counted as live from here on, so that concurrent starts keep the limit.
     live.add(owner);
     const { serial, journal } = spare;
-    return this.startChild({ owner, spec, fingerprint, plan, serial, journal });
+    return this.startChild({ ...request, plan, serial, journal });
   }
 
   /** Probes the paths that may hang, and plans again, as often as the plan finds more of them. */
@@ -240,11 +267,14 @@ export class Starter {
   }
 
   private async startChild(start: PlannedStart): Promise<HeldProcess> {
-    const { spec, plan, journal } = start;
-    const { clock, limits, watcher, registry } = this.options;
+    const { owner, spec, plan, journal, serial, decision } = start;
+    const { clock, limits, watcher, registry, control } = this.options;
+    const isCrowding = this.crowding.givesWay(owner);
     let child: Child | undefined;
     try {
-      child = await this.spawns.run(start.owner, () => this.spawn(plan));
+      const confined = await this.spawner.spawn(start);
+      child = confined.child;
+      if (isCrowding) giveWay(child.pid);
       const facts = this.facts(start, child.pid);
       const setting: ProcessDeps = {
         clock,
@@ -252,36 +282,29 @@ export class Starter {
         writeIds: limits.writeIds,
         inputBytes: limits.inputBytes,
         recordInput: spec.recordInput ?? plan.streams === 'pty',
+        groupUse: () => control.use(serial),
       };
       const process = new HeldProcess(facts, journal, setting);
       process.attach(child, plan);
+      process.ready = confined.ready;
       journal.append({ kind: 'started', body: startedBody(facts) });
       journal.flush();
       child.listen(process);
       this.options.begin(process);
+      if (decision) this.options.watchLimits(process, decision.watched);
       return process;
     } catch (error) {
-      registry.live.delete(start.owner);
+      registry.live.delete(owner);
       // A process that cannot be recorded must not run, because no caller could find it.
       if (child) await endUnrecorded(child, start.serial);
+      control.removeGroup(serial);
       journal.remove();
       throw error;
     }
   }
 
-  private async spawn(plan: LaunchPlan): Promise<Child> {
-    try {
-      return await this.options.children.start(plan);
-    } catch (error) {
-      const isFull = error instanceof HoldfastError && error.code === 'too_many_files';
-      // Give up spare journals for the program's descriptors.
-      if (!isFull || !this.spares.shed()) throw error;
-      return this.options.children.start(plan);
-    }
-  }
-
   private facts(start: PlannedStart, pid: number): ProcessFacts {
-    const { owner, spec, fingerprint, serial, plan } = start;
+    const { owner, spec, fingerprint, serial, plan, decision } = start;
     const argv = plan.shownArgv ?? plan.argv;
     return {
       id: spec.id ?? serial,
@@ -301,43 +324,9 @@ export class Starter {
       ...(spec.lease !== undefined && { lease: spec.lease }),
       ...(spec.keepMs !== undefined && { keepMs: spec.keepMs }),
       ...(spec.hardTimeoutMs !== undefined && { hardTimeoutMs: spec.hardTimeoutMs }),
+      ...(decision && { confinement: decision.confinement }),
       startedAtMs: this.options.clock.wallMs(),
       bootId: this.bootId,
     };
-  }
-}
-
-function hostClosed(): HoldfastError {
-  return new HoldfastError('host_closed', 'The host has been closed.');
-}
-
-function noLease(name = ''): HoldfastError {
-  const problem = `The lease "${name}" is not open: it ran out, was ended, or never was opened.`;
-  return new HoldfastError('lease_ended', problem, { lease: name });
-}
-
-/** The key and the id that no other start may use while this one is pending. */
-function claimsOf(owner: Owner, { key, id }: StartSpec): string[] {
-  return [
-    ...(key === undefined ? [] : [`key ${owner.length}:${owner}${key}`]),
-    ...(id === undefined ? [] : [idClaim(owner, id)]),
-  ];
-}
-
-function idClaim(owner: Owner, id: string): string {
-  return `id ${owner.length}:${owner}${id}`;
-}
-
-function conflict({ key, id }: StartSpec, aboutId: boolean): HoldfastError {
-  if (aboutId || key === undefined) return idTaken(id ?? '');
-  const message = `The key "${key}" was used for a start with different inputs.`;
-  return new HoldfastError('key_conflict', message);
-}
-
-function readBootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return 'unknown';
   }
 }

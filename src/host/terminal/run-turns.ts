@@ -330,9 +330,10 @@ export class Turns {
     }
     // A job of the shell, or the program of the terminal, which is not a shell.
     if (prompt.seen) return undefined;
-    if (seen.who.kind === 'unseen') return 'plain';
+    const blind = sentinel ? 'together' : 'plain';
+    if (seen.who.kind === 'unseen') return blind;
     const late = seen.isProgram || waitedMs >= FIRST_MARK_MS;
-    return seen.who.pid === this.tools.root && late ? 'plain' : undefined;
+    return seen.who.pid === this.tools.root && late ? blind : undefined;
   }
 
   /** Whether the next may be typed although this one's sentinel has not been printed: it has no waiters any more. */

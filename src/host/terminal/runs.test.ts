@@ -388,6 +388,24 @@ describe('runs without a wait', () => {
 });
 
 describe('runs by sentinel', () => {
+  it.each(['unseen', 'other'] as const)(
+    '[TM12] a sentinel that was asked for is typed, too, where the shell is %s when its turn comes',
+    async (kind) => {
+      const bench = new RunBench({ marks: false });
+      bench.shellInFront(false);
+      const result = bench.runs.run({ id, command: 'make', completion: 'sentinel' });
+      await tick();
+      expect(bench.typed).toEqual([]);
+      bench.reader = kind === 'unseen' ? { kind } : { kind, name: 'program', pid: 1 };
+      bench.clock.advance(100);
+      await tick();
+      const [sentinel] = bench.armed;
+      expect(bench.typed).toEqual([`make\r${sentinel?.line}\r`]);
+      bench.statuses.get(sentinel as Sentinel)?.(3);
+      expect(await result).toMatchObject({ completion: 'sentinel', completed: true, exitCode: 3 });
+    },
+  );
+
   it('[TM12] the line is typed behind the command, its end tells the status, and it is disarmed', async () => {
     const bench = new RunBench({ marks: false });
     const result = bench.runs.run({ id, command: 'make\n', completion: 'sentinel' });

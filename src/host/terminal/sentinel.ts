@@ -93,38 +93,23 @@ class SentinelEcho implements Pattern {
       this.matchWith(isWrap, bytes, start) ??
       this.matchWith(isRepeat, bytes, start) ??
       this.matchWith(() => false, bytes, start) ??
-      this.matchSpaceless(bytes, start)
+      this.matchWith(() => false, bytes, start, true)
     );
   }
 
+  /** `spaceless`: an editor that draws a wrapped line again skips its spaces. */
   private matchWith(
     wraps: (bytes: Buffer, at: number) => boolean,
     bytes: Buffer,
     start: number,
+    spaceless = false,
   ): number | 'more' | undefined {
     let at = start;
     let before: number | undefined;
     for (const byte of this.line) {
+      if (spaceless && byte === SPACE) continue;
       for (let between = 0; bytes[at] !== byte || wraps(bytes, at); between += 1) {
-        const skip = skipBetween(bytes, at, before);
-        if (typeof skip !== 'number' || between === MAX_BETWEEN)
-          return skip === 'more' ? skip : undefined;
-        at += skip;
-      }
-      at += 1;
-      before = byte;
-    }
-    return at - start;
-  }
-
-  /** An editor that draws a wrapped line again skips its spaces. */
-  private matchSpaceless(bytes: Buffer, start: number): number | 'more' | undefined {
-    let at = start;
-    let before: number | undefined;
-    for (const byte of this.line) {
-      if (byte === SPACE) continue;
-      for (let between = 0; bytes[at] !== byte; between += 1) {
-        const skip = bytes[at] === SPACE ? 1 : skipBetween(bytes, at, before);
+        const skip = spaceless && bytes[at] === SPACE ? 1 : skipBetween(bytes, at, before);
         if (typeof skip !== 'number' || between === MAX_BETWEEN)
           return skip === 'more' ? skip : undefined;
         at += skip;

@@ -10,6 +10,7 @@ import type { Params } from '../../protocol/operations.ts';
 import type { TerminalSize } from '../../protocol/process.ts';
 import type { MarkNote, RunResult, TerminalNote } from '../../protocol/run.ts';
 import type { Journal } from '../../journal/write/journal.ts';
+import { NoticeScanner } from '../attention/notices.ts';
 import { ByteScanner } from './byte-scanner.ts';
 import type { Child } from '../child/child.ts';
 import { foregroundOf, type Foreground, type Language } from './foreground.ts';
@@ -32,22 +33,32 @@ export interface TerminalOptions {
   };
   /** The size, where queries are answered that need no screen. */
   readonly answerFor?: (() => TerminalSize) | undefined;
+  /** Is given the number of each note. */
+  readonly uncounted?: { add(seq: number): void };
   /** In order with all other input. */
   readonly write: (bytes: Buffer) => Promise<void>;
 }
 
 export class Terminal {
+  private readonly clock: Clock;
   private readonly journal: Journal;
+  private readonly uncounted: TerminalOptions['uncounted'];
   private readonly scanner: ByteScanner;
   private readonly runs: Runs;
   private readonly program: string;
   private readonly answer: ((bytes: Buffer) => void) | undefined;
   private over = false;
+  private readonly scanNotices = new NoticeScanner();
+  /** The last bell or notice of the program. */
+  asked: { readonly text: string; readonly atMs: number } | undefined;
   readonly keyboard: Keyboard;
 
-  constructor({ clock, journal, child, plan, write, answerFor }: TerminalOptions) {
+  constructor(options: TerminalOptions) {
+    const { clock, journal, child, plan, write, answerFor, uncounted } = options;
     const { nonce, argv } = plan;
+    this.clock = clock;
     this.journal = journal;
+    this.uncounted = uncounted;
     this.program = basename(argv[0] ?? '');
     this.keyboard = new Keyboard(clock);
     this.answer = answerFor && this.answering(answerFor, write);
@@ -78,8 +89,9 @@ export class Terminal {
     this.scanner.push(bytes);
   }
 
-  /** Input that belongs to no run. */
-  input(bytes: Buffer): void {
+  /** Input that belongs to no run. A reply of the terminal itself is no answer to what the program asked. */
+  input(bytes: Buffer, isReply = false): void {
+    if (!isReply) this.asked = undefined;
     this.runs.otherInput(bytes);
   }
 
@@ -102,6 +114,7 @@ export class Terminal {
 
   async run(request: Params<'run'>, signal: CancelSignal | undefined): Promise<RunResult> {
     this.keyboard.admit(request.holder);
+    this.asked = undefined;
     return this.runs.run(request, signal);
   }
 
@@ -123,6 +136,8 @@ export class Terminal {
     this.journal.output('pty', bytes);
     this.runs.output(bytes);
     this.answer?.(bytes);
+    const notice = this.scanNotices.scan(bytes);
+    if (notice) this.asked = { ...notice, atMs: this.clock.wallMs() };
   }
 
   /** A client that holds the keyboard answers queries itself. A program that reads no answers gets no more. */
@@ -144,7 +159,9 @@ export class Terminal {
   }
 
   private note(note: TerminalNote): number {
-    return this.journal.append({ kind: 'note', body: { ...note } });
+    const seq = this.journal.append({ kind: 'note', body: { ...note } });
+    this.uncounted?.add(seq);
+    return seq;
   }
 
   private arm(onStatus: (status: number) => void, language = this.language): Sentinel {

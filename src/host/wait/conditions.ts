@@ -6,6 +6,7 @@ import type { Met } from '../../protocol/host-api.ts';
 import type { Condition } from '../../protocol/operations.ts';
 import type { SearchHit, SearchPosition, SearchResult } from '../../protocol/views.ts';
 import type { Matcher } from '../../journal/search/matcher.ts';
+import type { Measures } from '../observe/measures.ts';
 import type { HeldProcess } from '../process/held-process.ts';
 import type { DescendantTracker } from '../descendants/descendant-tracker.ts';
 import { PortLooks } from './port-waits.ts';
@@ -27,9 +28,12 @@ export interface ConditionTools {
   /** Calls back whenever the process may have settled. */
   settling(process: HeldProcess, wake: () => void): () => void;
   readonly ports: PortLooks<HeldProcess>;
+  /** A wait that began at this time is over. */
+  readonly waited: ((begunUs: number) => void) | undefined;
 }
 
 interface Tracking {
+  readonly measures: Pick<Measures, 'waited'>;
   readonly clock: Clock;
   readonly tracker: DescendantTracker<HeldProcess>;
   /** Exits whose bookkeeping is deferred. */
@@ -37,7 +41,7 @@ interface Tracking {
 }
 
 export function conditionTools(
-  { clock, tracker, exited }: Tracking,
+  { clock, tracker, exited, measures }: Tracking,
   matcher: Matcher,
 ): ConditionTools {
   return {
@@ -52,6 +56,7 @@ export function conditionTools(
       clock,
       listening: (process, port, tables) => tracker.listening(process, port, tables),
     }),
+    waited: measures.waited,
   };
 }
 

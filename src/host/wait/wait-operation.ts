@@ -30,10 +30,13 @@ export function waitFor(request: WaitRequest, tools: ConditionTools): Promise<Wa
   };
   const check = (): Met[] | undefined => verdictOf(parts, request.mode);
   const { timeoutMs, signal } = request;
+  const { clock, waited } = tools;
+  const begunUs = clock.nowUs();
   const ended = (): void => {
+    waited?.(begunUs);
     for (const part of parts) part.stop();
   };
-  const options = { clock: tools.clock, timeoutMs, signal, subscribe, ended };
+  const options = { clock, timeoutMs, signal, subscribe, ended };
   return waitUntil(check, options).then(resultOf);
 }
 
@@ -52,7 +55,11 @@ export async function settle(
 ): Promise<void> {
   const within = (kind: 'closed' | 'settled', ms: number): Promise<WaitResult> => {
     const waits = [{ process, for: [{ kind }] }];
-    return waitFor({ waits, mode: 'first', timeoutMs: ms, signal }, tools);
+    // It is part of a start, not a wait of its own.
+    return waitFor(
+      { waits, mode: 'first', timeoutMs: ms, signal },
+      { ...tools, waited: undefined },
+    );
   };
   await within('closed', Math.min(timeoutMs, CLOSE_MS));
   if (process.closedAtMs !== undefined) await within('settled', timeoutMs);

@@ -49,6 +49,8 @@ interface Side {
   readonly coveredBytes: number;
   readonly cutLines: number;
   readonly cutLineBytes: number;
+  /** Of the head: whole lines at its beginning that are shown as they are. */
+  readonly plainBytes: number;
 }
 
 interface Line {
@@ -102,7 +104,8 @@ export function headTail(input: HeadTailInput, limits: HeadTailLimits = {}): Hea
   const rest = contiguous ? tail.subarray(first.coveredBytes) : tail;
   const last = fromEnd(rest, { bytes: bytes - first.shownBytes, maxLine, open: true });
   // The head may use what a short tail does not need.
-  if (!contiguous) first = fromStart(head, { bytes: bytes - last.shownBytes, maxLine, open: true });
+  const forHead = { bytes: bytes - last.shownBytes, maxLine, open: true };
+  if (!contiguous) first = fromStart(head, forHead, first.plainBytes);
   const omitted = input.totalBytes - first.coveredBytes - last.coveredBytes;
   return view(input, `${first.text}${marker(omitted)}${last.text}`, [first, last]);
 }
@@ -135,9 +138,10 @@ function view(input: HeadTailInput, text: string, sides: readonly Side[]): HeadT
   return { text, truncated };
 }
 
-function fromStart(bytes: Buffer, space: Space): Side {
+/** `known`: bytes at the beginning that are whole lines and fit. */
+function fromStart(bytes: Buffer, space: Space, known = 0): Side {
   const shown = new Shown(bytes, space.maxLine);
-  const plain = shown.clean ? endOfPlainLines(bytes, space) : 0;
+  const plain = shown.clean ? endOfPlainLines(bytes, space, known) : 0;
   if (plain > 0) shown.add(0, plain);
   for (let at = plain; at < bytes.length;) {
     const line = lineFrom(bytes, at);
@@ -153,7 +157,7 @@ function fromStart(bytes: Buffer, space: Space): Side {
     at = end;
     break;
   }
-  return shown.side((parts) => parts.join(''));
+  return shown.side(plain, (parts) => parts.join(''));
 }
 
 function fromEnd(bytes: Buffer, space: Space): Side {
@@ -172,7 +176,7 @@ function fromEnd(bytes: Buffer, space: Space): Side {
     shown.add(line.start + suffixWithin(bytes.subarray(line.start, next), most), next);
     break;
   }
-  return shown.side((parts) => parts.toReversed().join(''));
+  return shown.side(0, (parts) => parts.toReversed().join(''));
 }
 
 /** Collects the shown lines in either direction, and counts. */
@@ -235,7 +239,7 @@ class Shown {
     }
   }
 
-  side(join: (parts: readonly string[]) => string): Side {
+  side(plainBytes: number, join: (parts: readonly string[]) => string): Side {
     this.flush();
     return {
       text: join(this.parts),
@@ -243,6 +247,7 @@ class Shown {
       coveredBytes: this.covered,
       cutLines: this.cutLines,
       cutLineBytes: this.cutLineBytes,
+      plainBytes,
     };
   }
 
@@ -263,15 +268,21 @@ function inlineMark(cutBytes: number): string {
 }
 
 /** End of the leading lines that have a line break, are not long, and fit. A fast path without objects. */
-function endOfPlainLines(bytes: Buffer, { bytes: space, maxLine }: Space): number {
-  let done = 0;
-  for (let at = 0; at < bytes.length && at < space; at += 1) {
-    const byte = bytes[at];
-    if (byte !== LF && byte !== CR) continue;
-    const next = at + (byte === CR && bytes[at + 1] === LF ? 2 : 1);
-    if (at - done > maxLine || next > space) return done;
+function endOfPlainLines(bytes: Buffer, { bytes: space, maxLine }: Space, known: number): number {
+  const limit = Math.min(bytes.length, space);
+  let done = known;
+  while (done < limit) {
+    // Lines that end within the length of one are not long: one look at all of them.
+    const last = bytes.lastIndexOf(LF, Math.min(done + maxLine, limit - 1));
+    if (last >= done) {
+      done = last + 1;
+      continue;
+    }
+    let at = done;
+    while (at < limit && bytes[at] !== LF && bytes[at] !== CR) at += 1;
+    const next = at + lineBreakAt(bytes, at);
+    if (at === limit || at - done > maxLine || next > space) return done;
     done = next;
-    at = next - 1;
   }
   return done;
 }
@@ -280,11 +291,22 @@ function endOfPlainLines(bytes: Buffer, { bytes: space, maxLine }: Space): numbe
 function startOfPlainLines(bytes: Buffer, { bytes: space, maxLine }: Space): number {
   for (let done = bytes.length; ;) {
     const end = done - lineBreakBefore(bytes, done);
+    const first = bytes.indexOf(LF, Math.max(0, end - maxLine - 1, bytes.length - space - 1)) + 1;
+    if (first > 0 && first < end) {
+      done = first;
+      continue;
+    }
     let start = end;
     while (start > 0 && bytes[start - 1] !== LF && bytes[start - 1] !== CR) start -= 1;
     if (start === 0 || end - start > maxLine || bytes.length - start > space) return done;
     done = start;
   }
+}
+
+/** Length of the line break that begins there. */
+function lineBreakAt(bytes: Buffer, at: number): number {
+  if (bytes[at] === CR) return bytes[at + 1] === LF ? 2 : 1;
+  return bytes[at] === LF ? 1 : 0;
 }
 
 /** Length of the line break that ends there. */
@@ -297,7 +319,7 @@ function lineFrom(bytes: Buffer, start: number): Line {
   let end = start;
   while (end < bytes.length && bytes[end] !== LF && bytes[end] !== CR) end += 1;
   if (end === bytes.length) return { start, end, next: end };
-  return { start, end, next: end + (bytes[end] === CR && bytes[end + 1] === LF ? 2 : 1) };
+  return { start, end, next: end + lineBreakAt(bytes, end) };
 }
 
 function lineBefore(bytes: Buffer, next: number): Line {

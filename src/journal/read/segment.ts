@@ -184,8 +184,9 @@ export async function readFile(
     let filled = 0;
     while (filled < into.length) {
       const [rest, position] = [into.subarray(filled), from.position + filled];
-      const now = fresh || rest.length <= SYNC_READ_BYTES;
-      const got = now ? disk.readSync(fd, rest, position) : await disk.read(fd, rest, position);
+      if (fresh || rest.length <= SYNC_READ_BYTES)
+        return into.subarray(0, filled + fillNow(disk, fd, rest, position));
+      const got = await disk.read(fd, rest, position);
       if (got === 0) break;
       filled += got;
     }
@@ -195,18 +196,23 @@ export async function readFile(
   }
 }
 
+/** The number of bytes read: fewer at the end of the file. */
+function fillNow(disk: Disk, fd: number, into: Buffer, position: number): number {
+  let filled = 0;
+  while (filled < into.length) {
+    const got = disk.readSync(fd, into.subarray(filled), position + filled);
+    if (got === 0) break;
+    filled += got;
+  }
+  return filled;
+}
+
 /** Reads `bytes` from `position` on, fewer at the end of the file. Without `bytes` it reads to the end. */
 export function readFileSync(disk: Disk, path: string, position = 0, bytes?: number): Buffer {
   const fd = disk.openRead(path);
   try {
     const into = Buffer.allocUnsafe(bytes ?? disk.size(fd) - position);
-    let filled = 0;
-    while (filled < into.length) {
-      const got = disk.readSync(fd, into.subarray(filled), position + filled);
-      if (got === 0) break;
-      filled += got;
-    }
-    return into.subarray(0, filled);
+    return into.subarray(0, fillNow(disk, fd, into, position));
   } finally {
     disk.close(fd);
   }

@@ -1,6 +1,7 @@
 // Searches with regular expressions: the worker, its budget, and that nobody else pays for a slow pattern.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { sized } from '../../../test/support/slow.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { ByteSource } from './byte-source.ts';
@@ -137,7 +138,8 @@ describe('expressions', () => {
 
 describe('slow patterns', () => {
   // Two at a time: the second runs in a worker apart, and on a busy machine each takes many times its processor time.
-  const pairs = catastrophic.flatMap((_, n) => (n % 2 === 0 ? [catastrophic.slice(n, n + 2)] : []));
+  const tried = catastrophic.slice(0, sized(4, catastrophic.length));
+  const pairs = tried.flatMap((_, n) => (n % 2 === 0 ? [tried.slice(n, n + 2)] : []));
   test.each(pairs)(
     '[S11] a pattern that takes too long fails alone, and holds up neither the loop nor another search: %s',
     async (...pair) => {
@@ -263,8 +265,8 @@ describe('large outputs', () => {
     expect(many).toMatchObject({ truncated: true, searchedTo: 1000 * line.length });
   });
 
-  test('[S12] 100 MB in one line are searched to their end', async () => {
-    const size = 100_000_000;
+  test('[S12] a line of many MB is searched to its end', async () => {
+    const size = sized(30_000_000, 100_000_000);
     const source = madeOf(size, (offset, bytes) => {
       bytes.fill('x');
       if (offset + bytes.length === size) bytes.write('NEEDLE', bytes.length - 100);

@@ -3,6 +3,7 @@
 
 import { encodeGoJson } from './go-json.ts';
 import { coderOutput } from './coder-output.ts';
+import { E2bStream, type E2bStreamParams } from './e2b-stream.ts';
 import type { Results } from '../host-api.ts';
 
 const renderers = {
@@ -16,4 +17,18 @@ export type RendererName = keyof typeof renderers;
 /** Undefined for a renderer that only a newer server knows. */
 export function rendererNamed(name: string): ((result: unknown) => string) | undefined {
   return Object.hasOwn(renderers, name) ? renderers[name as RendererName] : undefined;
+}
+
+/** A stream of one process: it says which page to read next, and makes bytes of it. */
+const streams = {
+  /** Of E2B's process service. */
+  e2b: E2bStream,
+} as const;
+
+export type StreamName = keyof typeof streams;
+export type StreamParams = E2bStreamParams;
+
+/** Undefined for a stream that only a newer server knows. */
+export function streamNamed(name: string): typeof E2bStream | undefined {
+  return Object.hasOwn(streams, name) ? streams[name as StreamName] : undefined;
 }

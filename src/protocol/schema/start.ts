@@ -1,6 +1,7 @@
 // The input of `start`.
 
 import * as v from 'valibot';
+import { confinement } from '../confinement/input.ts';
 import { optional } from './described.ts';
 import { id, milliseconds, shortText, size, text } from './fields.ts';
 import { textRecord } from './text-record.ts';
@@ -86,6 +87,7 @@ export const start = v.object({
     'For a terminal: end it after this long without input or output.',
     milliseconds,
   ),
+  ...confinement,
   /** Not part of a keyed start's input: the same start with another lease attaches. */
   lease: optional(
     'End the process with this lease; the lease must be open and of the same owner.',

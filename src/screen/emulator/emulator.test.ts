@@ -8,7 +8,7 @@ import { characterWidth } from './character-width.ts';
 import { Emulator } from './emulator.ts';
 import { openXterm, verifyInternals, type Inner, type Xterm } from './xterm.ts';
 import { toSnapshot } from '../view/view.ts';
-import { logicalLines, visibleLines } from '../view/snapshot.ts';
+import { visibleLines } from '../view/snapshot.ts';
 import type { Snapshot } from '../view/snapshot.ts';
 
 const SIZE = { cols: 20, rows: 6 } as const;
@@ -236,7 +236,7 @@ describe('an emulated terminal', () => {
   test('[SC3] says where the program did not end a line', () => {
     const wrapped = shown(emulator('a'.repeat(25), '\r\nb'));
     expect(visibleLines(wrapped).slice(0, 3)).toEqual(['a'.repeat(20), 'aaaaa', 'b']);
-    expect(logicalLines(wrapped).slice(0, 2)).toEqual(['a'.repeat(25), 'b']);
+    expect(wrapped.rowsShown.slice(0, 3).map((row) => row.wrapped)).toEqual([false, true, false]);
   });
 
   test('[SC3] modes, cursor and title are what the program made them', () => {
@@ -279,7 +279,7 @@ describe('what a terminal answers', () => {
     [
       'its background, ending as it was asked',
       '\x1b]11;?\x1b\\',
-      '\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\',
+      '\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\',
     ],
     ['a colour of the palette', '\x1b]4;1;?\x07', '\x1b]4;1;rgb:e5e5/6161/6b6b\x07'],
     ['a mode', '\x1b[?2004h\x1b[?2004$p', '\x1b[?2004;1$y'],

@@ -1,7 +1,7 @@
 // What is typed, as bytes.
 import * as fc from '../../../test/support/properties.ts';
 import { describe, expect, test } from 'vitest';
-import { checkKeys, encodeKeys, encodeMouse, encodePaste } from './keys.ts';
+import { checkKeys, encodeKeys, encodePaste } from './keys.ts';
 import type { KeyModes } from './keys.ts';
 
 const plain: KeyModes = {
@@ -118,28 +118,5 @@ describe('a paste', () => {
         expect(bytes).not.toContain('\u009b201~');
       }),
     );
-  });
-});
-
-describe('the mouse', () => {
-  const sgr: KeyModes = { ...plain, mouse: 'any', mouseSgr: true };
-  const mouse = (event: Parameters<typeof encodeMouse>[0], modes = sgr): string =>
-    encodeMouse(event, modes).toString('latin1');
-
-  test('[SC8] is reported in the format that the program asked for', () => {
-    expect(mouse({ action: 'press', row: 2, col: 300 })).toBe('\x1b[<0;301;3M');
-    expect(mouse({ action: 'release', button: 'right', row: 0, col: 0, ctrl: true })).toBe(
-      '\x1b[<18;1;1m',
-    );
-    expect(mouse({ action: 'wheel-down', row: 0, col: 0 })).toBe('\x1b[<65;1;1M');
-    expect(mouse({ action: 'drag', row: 0, col: 1, shift: true })).toBe('\x1b[<36;2;1M');
-    expect(mouse({ action: 'move', row: 0, col: 0, alt: true })).toBe('\x1b[<43;1;1M');
-    const old: KeyModes = { ...plain, mouse: 'vt200' };
-    expect(mouse({ action: 'press', button: 'middle', row: 0, col: 1 }, old)).toBe('\x1b[M!"!');
-    expect(mouse({ action: 'release', row: 0, col: 0 }, old)).toBe('\x1b[M#!!');
-    expect(mouse({ action: 'press', row: 0, col: 223 }, old)).toBe('');
-    expect(mouse({ action: 'drag', row: 0, col: 0 }, old)).toBe('');
-    expect(mouse({ action: 'release', row: 0, col: 0 }, { ...plain, mouse: 'x10' })).toBe('');
-    expect(mouse({ action: 'press', row: 0, col: 0 }, plain)).toBe('');
   });
 });

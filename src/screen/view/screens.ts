@@ -7,7 +7,7 @@
 //   const snapshot = await screen.snapshot({ scrollback: 100 });  now; { at: seq } for an earlier event
 //   const result = await screens.wait(screen, { text: 'ready' }, { timeoutMs: 5000 });
 //   new QueryWatch().asks(bytes)                                  queries.ts: do the bytes contain a terminal query?
-//   encodeKeys(['C-c', 'Up'], modes), encodePaste, encodeMouse    keys.ts
+//   encodeKeys(['C-c', 'Up'], modes), encodePaste                 keys.ts
 //   await pictures.png(await screen.view(), options)              pictures.ts: PNG, SVG, HTML, JSON, in worker threads
 //   asciicast, recordings                                         asciicast.ts, recordings.ts
 //

@@ -120,17 +120,6 @@ export function screenHash(lines: readonly string[]): string {
   return createHash('sha256').update(lines.join('\n')).digest('hex');
 }
 
-/** Scrollback (if requested) and screen, with wrapped rows joined. */
-export function logicalLines(snapshot: Snapshot): string[] {
-  const lines: string[] = [];
-  for (const row of [...snapshot.scrollback, ...snapshot.rowsShown]) {
-    const text = row.chars.join('');
-    if (row.wrapped && lines.length > 0) lines[lines.length - 1] += text;
-    else lines.push(text);
-  }
-  return lines.map((line) => line.replace(/ +$/, ''));
-}
-
 /** The cells of a row, without default values. */
 export function rowCells(row: Row, styles: readonly Style[]): Cell[] {
   return row.chars.map((char, col) => {

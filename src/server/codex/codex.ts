@@ -12,8 +12,8 @@ import { openHome } from '../../keeper/home.ts';
 import type { Caller } from '../http/gate.ts';
 import type { SocketOpener } from '../http/router.ts';
 import { CodexConnection, type CodexOptions } from './connection.ts';
-import { sandboxTools } from './sandbox/sandbox.ts';
-import { Sessions } from './sessions.ts';
+import { findBubblewrap } from './sandbox/sandbox.ts';
+import { SESSION_HEADER, Sessions } from './sessions.ts';
 import { SocketWire } from './wire/socket-wire.ts';
 
 export interface CodexDoorOptions {
@@ -29,6 +29,8 @@ export interface CodexDoorOptions {
   /** Between SIGTERM and SIGKILL when a client terminates a process. */
   readonly graceMs?: number | undefined;
   readonly serial?: boolean;
+  /** The program bwrap, where it is in an unusual place. */
+  readonly bubblewrap?: string | undefined;
   readonly countStart?: (caller: Caller) => void;
 }
 
@@ -57,7 +59,11 @@ export function codexOptions(options: CodexDoorOptions): CodexOptions {
     keepMs: detachMs + MIN_KEEP_MS,
     graceMs: options.graceMs ?? defaultLimits.graceMs,
     // A command that can reach the keeper's socket could start another one without a sandbox.
-    sandbox: sandboxTools(realpathSync(home), [dirname(openHome(home).socket)], env),
+    sandbox: {
+      hidden: [realpathSync(home), dirname(openHome(home).socket)],
+      tmpdir: env['TMPDIR'],
+      bubblewrap: findBubblewrap(options.bubblewrap),
+    },
     serial: options.serial ?? false,
     countStart: options.countStart ?? (() => undefined),
   };
@@ -70,10 +76,12 @@ export function codexOpener(options: CodexOptions): SocketOpener {
     const stream = request.socket;
     const { remoteAddress = 'unix', remotePort = 0 } = stream;
     const peer = `${remoteAddress}:${remotePort}`;
+    const prefix = request.headers[SESSION_HEADER];
     void new CodexConnection(
       options,
       caller,
       (listener) => new SocketWire({ socket, stream, peer, clock, blocks }, listener),
+      typeof prefix === 'string' ? prefix : undefined,
     );
   };
 }

@@ -70,8 +70,16 @@ export class CodexConnection implements WireListener {
   private readonly waiting: (Message | MalformedMessage)[] = [];
   private waitingBytes = 0;
 
-  /** `wire` is made for this connection, which listens to it. */
-  constructor(options: CodexOptions, caller: Caller, wire: (listener: WireListener) => Wire) {
+  private readonly sessionPrefix: string | undefined;
+
+  /** `wire` is made for this connection, which listens to it. `sessionPrefix`: of the ids of new sessions. */
+  constructor(
+    options: CodexOptions,
+    caller: Caller,
+    wire: (listener: WireListener) => Wire,
+    sessionPrefix?: string,
+  ) {
+    this.sessionPrefix = sessionPrefix;
     this.options = options;
     this.caller = caller;
     // Each concurrent call adds one listener.
@@ -192,7 +200,7 @@ export class CodexConnection implements WireListener {
       lose: () => this.loseSession(),
     };
     const lease = await (resume === undefined
-      ? sessions.open(holder)
+      ? sessions.open(holder, this.sessionPrefix)
       : sessions.resume(resume, holder));
     this.lease = lease;
     // The connection may have ended meanwhile.

@@ -7,7 +7,7 @@ import type { Readable, Writable } from 'node:stream';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
-import { connectKeeper } from '../../keeper/connect.ts';
+import { connectKeeper, type KeeperArguments } from '../../keeper/connect.ts';
 import { openHome } from '../../keeper/home.ts';
 import { createDoor } from '../http/door.ts';
 import { bracketed, closeDoor, hostNames, isLoopback, listenTcp } from '../http/listen.ts';
@@ -28,11 +28,12 @@ export interface ExecServerOptions {
   readonly cwd: string;
   readonly report: (message: string) => void;
   readonly clock?: Clock;
-  readonly keeperArgs?: readonly string[];
+  readonly keeperArgs?: KeeperArguments;
   readonly detachMs?: number | undefined;
   readonly graceMs?: number | undefined;
   /** Handles requests one after the other. */
   readonly serial?: boolean;
+  readonly bubblewrap?: string | undefined;
 }
 
 export interface ListenOptions extends ExecServerOptions {
@@ -122,12 +123,23 @@ async function openCodex(
   const host = reconnectingHost(() => connectKeeper({ home, env, keeperArgs }));
   // Fails before anything is promised to a client.
   const { keeper } = await host.link();
-  const serial = options.serial ?? false;
+  const { serial = false, bubblewrap } = options;
   return {
     host,
     // Inside a process of this keeper, its sessions belong to the owner of that process.
     owner: keeper.scope && (keeper.scope.owner ?? ''),
-    codex: codexOptions({ host, clock, home, env, report, cwd, detachMs, graceMs, serial }),
+    codex: codexOptions({
+      host,
+      clock,
+      home,
+      env,
+      report,
+      cwd,
+      detachMs,
+      graceMs,
+      serial,
+      bubblewrap,
+    }),
   };
 }
 

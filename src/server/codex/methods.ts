@@ -6,6 +6,7 @@ import {
   environmentMethods,
   type EnvironmentInfo,
 } from './environment/environment.ts';
+import { installedMethods } from './environment/installed-capabilities.ts';
 import { fsMethods } from './fs/fs.ts';
 import { httpMethods } from './http/request.ts';
 import type { CodexSurroundings, MethodFamily, MethodTable } from './rpc.ts';
@@ -28,6 +29,7 @@ export function methodTable(surroundings: CodexSurroundings): MethodTable {
     ...fsMethods(surroundings),
     ...httpMethods(surroundings),
     ...capabilityMethods(surroundings),
+    ...installedMethods(surroundings),
     ...environmentMethods(surroundings, () => describeEnvironment(surroundings)),
   };
 }

@@ -4,13 +4,11 @@
 /** Sent to the client as it is; any other error of a method becomes `failed`. */
 export class RpcError extends Error {
   readonly code: number;
-  readonly data: unknown;
 
-  constructor(code: number, message: string, data?: unknown) {
+  constructor(code: number, message: string) {
     super(message);
     this.name = 'RpcError';
     this.code = code;
-    this.data = data;
   }
 }
 

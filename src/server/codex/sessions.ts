@@ -32,6 +32,12 @@ export interface SessionsOptions {
   readonly report: (message: string) => void;
 }
 
+/** Of a gateway to the server of a host: what the id of a new session begins with. */
+export const SESSION_HEADER = 'holdfast-session-prefix';
+/** Of the 32 hexadecimal digits; 74 random bits remain. */
+export const SESSION_PREFIX_LETTERS = 12;
+const SESSION_PREFIX = /^[0-9a-f]{12}$/;
+
 /** While a connection holds it: a slow server must not lose its sessions. */
 const MIN_LEASE_MS = 30_000;
 const RENEWALS_PER_LEASE = 3;
@@ -45,8 +51,9 @@ export class Sessions {
     this.options = options;
   }
 
-  async open(holder: Holder): Promise<SessionLease> {
-    return this.attach(randomUUID(), holder, 'open');
+  /** `prefix`: what the id begins with, so that a gateway finds its host again. */
+  async open(holder: Holder, prefix?: string): Promise<SessionLease> {
+    return this.attach(newSessionId(prefix), holder, 'open');
   }
 
   /** Refused while the holder is alive; a holder that does not answer loses the session. */
@@ -115,6 +122,14 @@ export class Sessions {
     };
     return { id, owner, detach };
   }
+}
+
+/** A prefix that is none is ignored. */
+function newSessionId(prefix = ''): string {
+  const id = randomUUID();
+  if (!SESSION_PREFIX.test(prefix)) return id;
+  const rest = id.replaceAll('-', '').slice(SESSION_PREFIX_LETTERS);
+  return (prefix + rest).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 function ownerOf(id: string, { owner }: Holder): Owner {

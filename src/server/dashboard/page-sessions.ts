@@ -20,6 +20,8 @@ export interface PageSession {
   readonly createdAtMs: number;
   readonly seenAtMs: number;
   readonly expiresAtMs: number;
+  /** A shared link: it only reads these processes. */
+  readonly only?: readonly string[];
 }
 
 interface StoredSession extends PageSession {
@@ -81,15 +83,23 @@ export class PageSessions {
         remedy: 'Run "holdfast dashboard" for a new link.',
       });
     }
+    const name = browser.replace(/[^\x20-\x7e]/g, '').slice(0, MAX_BROWSER_CHARS);
+    return this.add({ owner: found.owner, browser: name }, IDLE_MS);
+  }
+
+  /** A link that shows one process for a while, to each client that has it. */
+  share(owner: Owner, id: string, lifeMs: number): ReturnType<PageSessions['open']> {
+    return this.add({ owner, browser: 'shared link', only: [id] }, lifeMs);
+  }
+
+  private add(
+    facts: Pick<PageSession, 'owner' | 'browser' | 'only'>,
+    lifeMs: number,
+  ): ReturnType<PageSessions['open']> {
+    const now = this.clock.wallMs();
     const token = PREFIX + randomBytes(32).toString('base64url');
-    const session: PageSession = {
-      id: randomId().slice(0, 12),
-      owner: found.owner,
-      browser: browser.replace(/[^\x20-\x7e]/g, '').slice(0, MAX_BROWSER_CHARS),
-      createdAtMs: now,
-      seenAtMs: now,
-      expiresAtMs: now + IDLE_MS,
-    };
+    const times = { createdAtMs: now, seenAtMs: now, expiresAtMs: now + lifeMs };
+    const session = { id: randomId().slice(0, 12), ...times, ...facts };
     this.change((sessions) => [
       ...sessions.slice(-(MOST_SESSIONS - 1)),
       { ...session, sum: hashOf(token) },
@@ -103,8 +113,10 @@ export class PageSessions {
     const sum = hashOf(token);
     const found = this.valid().find((session) => session.sum === sum);
     if (!found) return undefined;
-    if (this.clock.wallMs() - found.seenAtMs > NOTE_MS) this.noteUse(found);
-    return { tokenId: tokenIdOf(found.id), owner: found.owner };
+    const isOld = this.clock.wallMs() - found.seenAtMs > NOTE_MS;
+    if (isOld && !found.only) this.noteUse(found);
+    const bearer = { tokenId: tokenIdOf(found.id), owner: found.owner };
+    return found.only ? { ...bearer, only: found.only } : bearer;
   }
 
   list(sees: (owner: Owner) => boolean): PageSession[] {

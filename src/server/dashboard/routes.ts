@@ -6,15 +6,10 @@ import { gunzipSync } from 'node:zlib';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Exchange, Route } from '../http/router.ts';
 import { lazyModules } from '../lazy-modules.ts';
+import { PAGE_HEADERS, SAFE_HEADERS } from './safe-headers.ts';
 
 /** Stands in the built page wherever a nonce belongs. */
 const NONCE = /holdfast-nonce/g;
-
-const SAFE_HEADERS = {
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-};
 
 /** Scripts only from here, no string becomes a script, nothing is loaded from elsewhere, nobody may frame it. */
 function policyOf(nonce: string): string {
@@ -49,9 +44,7 @@ async function sendPage({ response }: Exchange): Promise<undefined> {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Length': body.length,
     'Content-Security-Policy': policyOf(nonce),
-    'Cross-Origin-Opener-Policy': 'same-origin',
-    'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
-    'X-Frame-Options': 'DENY',
+    ...PAGE_HEADERS,
     'Cache-Control': 'no-store',
   });
   response.end(body);

@@ -4,11 +4,13 @@ import { EVERYONE } from '../../protocol/host-api.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Calls } from '../native/call.ts';
 import { tokenIdOf, type PageSessions } from './page-sessions.ts';
-import type { WatchOptions } from './watch.ts';
+import type { WatchOptions } from './watch/watch.ts';
 
 interface PagesOption {
   readonly pages: PageSessions;
 }
+
+const SHARE_MS = 3_600_000;
 
 export function sessionCalls({ host, pages }: Pick<WatchOptions, 'host'> & PagesOption) {
   /** All for the admin; otherwise those of the same owner. */
@@ -23,6 +25,11 @@ export function sessionCalls({ host, pages }: Pick<WatchOptions, 'host'> & Pages
     createSessionCode: async ({ owner }) => pages.createCode(owner.sees),
     openSession: async ({ exchange, body: { code } }) =>
       pages.open(code, exchange.request.headers['user-agent'] ?? ''),
+    shareProcess: async ({ owner, id, body: { forMs = SHARE_MS } }) => {
+      const process = await host.get(owner.sees, { id });
+      const shared = pages.share(process.owner, process.id, forMs);
+      return { ...shared, owner: process.owner };
+    },
     listSessions: async ({ exchange, owner }) => {
       const { tokenId } = exchange.caller;
       const sessions = pages.list(seenBy(owner.sees)).map((each) => {

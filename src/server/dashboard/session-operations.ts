@@ -3,7 +3,7 @@
 import * as v from 'valibot';
 import type { Results } from '../../protocol/host-api.ts';
 import { operations } from '../../protocol/operations.ts';
-import { described } from '../../protocol/schema/described.ts';
+import { described, optional } from '../../protocol/schema/described.ts';
 import type { PageSession } from './page-sessions.ts';
 import { shape, text, whole } from '../native/event-shapes.ts';
 import { query } from '../native/query.ts';
@@ -16,6 +16,7 @@ const entries = {
   createdAtMs: whole,
   seenAtMs: whole,
   expiresAtMs: whole,
+  only: v.exactOptional(v.array(text)),
 };
 const session = shape<PageSession>(v.object(entries));
 
@@ -71,15 +72,30 @@ export const sessionOperations = {
     }),
     answer: v.object({ token: text, session }),
   },
+  shareProcess: {
+    method: 'POST',
+    path: '/v1/processes/:id/share',
+    summary: 'Create a link that shows one process',
+    about:
+      'A client that has the link /#share=TOKEN/p/OWNER/ID of this server sees the process until then and changes nothing. The link is listed and ended like a signed-in page.',
+    query: query({}),
+    body: v.strictObject({
+      forMs: optional(
+        'How long the link works (default one hour, at most seven days).',
+        v.pipe(v.number(), v.integer(), v.minValue(1000), v.maxValue(7 * 24 * 3_600_000)),
+      ),
+    }),
+    answer: v.object({ token: text, owner: text, session }),
+  },
   listSessions: {
     method: 'GET',
     path: '/v1/sessions',
     summary: 'List signed-in dashboard pages',
-    about: 'current: the page that asks.',
+    about: 'current: the page that asks. only: a shared link, with the processes that it shows.',
     query: query({}),
-    answer: v.object({
-      sessions: v.array(v.object({ ...entries, current: v.boolean() })),
-    }),
+    answer: shape<{ sessions: (PageSession & { current: boolean })[] }>(
+      v.object({ sessions: v.array(v.object({ ...entries, current: v.boolean() })) }),
+    ),
   },
   endSession: {
     method: 'DELETE',

@@ -8,7 +8,7 @@ import { systemClock } from '../../base/clock.ts';
 import { HoldfastError, errors } from '../../protocol/errors.ts';
 import { UnreadAnswers, JSON_HEADERS, LARGE_BYTES, sendBytes } from './unread-answers.ts';
 import { answerPreflight, isPreflight, allowPageToRead } from './cors.ts';
-import { gate, type GatePolicy, type GateRequest } from './gate.ts';
+import { gate, refuseUnshared, type GatePolicy, type GateRequest } from './gate.ts';
 import { plainDialect } from './json-dialect.ts';
 import { bodyless, hasBody, readBody } from './request-body.ts';
 import { JsonText, type Dialect, type Router } from './router.ts';
@@ -68,7 +68,9 @@ export function createDoor(options: DoorOptions): Server {
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = 0;
   const unproven = new UnprovenConnections(systemClock, options.unproven);
-  const deps: DoorDeps = { ...options, unproven, unread: options.unread ?? new UnreadAnswers() };
+  const uploads = new WeakSet<Duplex>();
+  const unread = options.unread ?? new UnreadAnswers();
+  const deps: DoorDeps = { ...options, unproven, unread, uploads };
   const pipelines = new WeakMap<Duplex, Pipeline>();
   server.on('connection', (socket) => {
     unproven.add(socket);
@@ -77,8 +79,9 @@ export function createDoor(options: DoorOptions): Server {
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     const { socket } = request;
     const pipeline = pipelines.get(socket) ?? new Pipeline(socket);
-    const context = new RequestContext(request, response, deps);
+    const context = new RequestContext(request, response, deps, pipeline);
     response.once('close', () => {
+      uploads.delete(socket);
       context.closed();
       pipeline.answered();
     });
@@ -100,8 +103,19 @@ export function createDoor(options: DoorOptions): Server {
     response.once('close', () => context.closed());
     void answer(context, deps, head);
   });
+  answerProtocolErrors(server, options, { patience, uploads });
+  return server;
+}
+
+function answerProtocolErrors(
+  server: Server,
+  options: DoorOptions,
+  { patience, uploads }: { readonly patience: Patience; readonly uploads: WeakSet<Duplex> },
+): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable) return;
+    // Node limits the time of the whole request. It reports this once, and leaves the connection to us.
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && uploads.has(socket)) return;
     const problem = protocolProblem(error.code);
     endThenDestroy(
       socket,
@@ -112,7 +126,6 @@ export function createDoor(options: DoorOptions): Server {
     options.metrics?.count(status);
     options.access?.({ method: '-', path: '-', status, ms: 0 });
   });
-  return server;
 }
 
 /** Node forgets upgraded connections. This class tracks them, so that closing the server closes them too. */
@@ -160,11 +173,23 @@ function protocolProblem(code: string | undefined): string {
 type DoorDeps = Omit<DoorOptions, 'unproven' | 'unread'> & {
   readonly unproven: UnprovenConnections;
   readonly unread: UnreadAnswers;
+  /** Connections whose handler reads the body: it has a time limit of its own. */
+  readonly uploads: WeakSet<Duplex>;
 };
+
+/** Whether a request shows who sends it, or need not. */
+function shows(
+  request: Pick<GateRequest, 'anonymous' | 'headers' | 'queryToken' | 'credential'>,
+): boolean {
+  const { anonymous, headers, queryToken, credential } = request;
+  if (anonymous === true) return true;
+  if (credential) return 'bearer' in credential || credential.token !== undefined;
+  return headers.authorization !== undefined || queryToken !== undefined;
+}
 
 async function answer(
   context: RequestContext,
-  { router, policy, kind, unproven, maxBodyBytes, report, unread }: DoorDeps,
+  { router, policy, kind, unproven, maxBodyBytes, report, unread, uploads }: DoorDeps,
   /** The bytes that followed an upgrade request. */
   head?: Buffer,
 ): Promise<void> {
@@ -175,17 +200,18 @@ async function answer(
     // Only origin-form: an absolute target would carry a second host name past the check of the Host header.
     if (!path.startsWith('/'))
       throw new HoldfastError('forbidden', 'The request target must be a path.');
-    dialect = router.dialectOf(path) ?? plainDialect;
     const match = router.match(method, path);
+    dialect = match?.route.dialect ?? router.dialectOf(path) ?? plainDialect;
     const socket = head && wantsSocket(request) ? match?.route.socket : undefined;
     const queryToken = socket && (context.query.get('token') ?? undefined);
     const preflight = isPreflight(method, headers);
     const anonymous = preflight || match?.route.anonymous === true;
     allowPageToRead(headers, policy.origins, response);
-    const shows = anonymous || headers.authorization !== undefined || queryToken !== undefined;
-    const peer = kind === 'private' && !shows ? await policy.peer?.(request.socket) : undefined;
-    const gateRequest = { method, headers, rawHeaders, queryToken, anonymous, door: kind, peer };
-    const caller = gate(gateRequest, policy);
+    const credential = anonymous ? undefined : dialect.credential?.(request, path);
+    const shown = { anonymous, headers, queryToken, credential };
+    const peer =
+      kind === 'private' && !shows(shown) ? await policy.peer?.(request.socket) : undefined;
+    const caller = gate({ method, rawHeaders, door: kind, peer, ...shown }, policy);
     context.caller = caller;
     // A route without a token proves nothing about the sender: the connection stays unproven.
     if (!anonymous) unproven.markProven(request.socket);
@@ -195,25 +221,27 @@ async function answer(
     }
     if (!match) throw router.refusal(path);
     const { route, params } = match;
+    refuseUnshared(caller, route, params);
     route.dialect?.admit?.(headers, caller);
     if (head && socket) {
-      const becomeSocket = await prepareSocket(socket);
+      const { query } = context;
+      const markProven = (): void => unproven.markProven(request.socket);
+      const asked = { caller, request, params, query, markProven };
+      const becomeSocket = await prepareSocket(socket, asked);
       if (response.destroyed) return;
       context.route = match.name;
       context.upgraded();
-      const { query } = context;
-      const markProven = (): void => unproven.markProven(request.socket);
-      const upgrading = { caller, request, response, params, query, head, markProven };
-      becomeSocket(upgrading);
+      becomeSocket({ ...asked, response, head });
       return;
     }
     // Nobody else reads this connection, and only a read notices that the client disconnected.
     if (head) request.socket.resume();
-    const limits = { maxBytes: route.maxBodyBytes ?? maxBodyBytes, dialect };
+    const limits = { maxBytes: route.maxBodyBytes ?? maxBodyBytes, dialect, kind: route.body };
+    if (route.body === 'stream') uploads.add(request.socket);
     const body = head ? bodyless(request) : await readBody(request, response, limits);
     context.route = match.name;
     const exchange = new AuthorizedRequest(context, { caller, params, body, unread });
-    const value = await route.handler(exchange);
+    const value = await context.handle(() => route.handler(exchange));
     if (value === undefined) return;
     const text = value instanceof JsonText ? value.text : dialect.encode(value);
     if (text.length <= LARGE_BYTES) send(response, 200, text);

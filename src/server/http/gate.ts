@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
+import type { Credential } from './router.ts';
 import type { Bearer } from './tokens.ts';
 
 export interface GatePolicy {
@@ -29,6 +30,8 @@ export interface GateRequest {
   readonly rawHeaders: readonly string[];
   /** From the query of a WebSocket request: pages and old clients cannot send headers with it. */
   readonly queryToken?: string | undefined;
+  /** Of a dialect whose clients do not use the Authorization header for it. */
+  readonly credential?: Credential | undefined;
   /** The route reveals nothing and changes nothing, so it needs no token. */
   readonly anonymous?: boolean;
   /** private: the socket lies in a folder that only this user can enter. */
@@ -41,6 +44,8 @@ export interface Caller {
   readonly tokenId: string;
   readonly owner: Owner;
   readonly admin: boolean;
+  /** It only reads these processes, through routes that are marked as shared. */
+  readonly only?: readonly string[];
 }
 
 /** Headers that must not be repeated: it would be ambiguous which one counts. */
@@ -89,12 +94,29 @@ function refusedHost(host: string): string {
   return `This server does not answer to the Host "${host}"; \`--allow-host ${host}\` allows it.`;
 }
 
-function identifyCaller({ headers, queryToken, peer }: GateRequest, policy: GatePolicy): Caller {
-  const token = tokenOf(headers) ?? queryToken;
-  const bearer = token === undefined ? withoutToken(peer, policy) : policy.bearer(token);
+function identifyCaller(request: GateRequest, policy: GatePolicy): Caller {
+  const bearer = bearerOf(request, policy);
   if (!bearer) throw unauthorized('The token is not valid: unknown, revoked or expired.');
-  const { tokenId, owner } = bearer;
-  return { tokenId, owner, admin: owner === EVERYONE };
+  const { tokenId, owner, only } = bearer;
+  const caller = { tokenId, owner, admin: owner === EVERYONE && only === undefined };
+  return only ? { ...caller, only } : caller;
+}
+
+/** A shared link reaches nothing but the routes that read one process, and of those only its own. */
+export function refuseUnshared(
+  { only }: Caller,
+  { shared }: { readonly shared?: true },
+  { id }: Readonly<Record<string, string>>,
+): void {
+  if (!only || (shared === true && id !== undefined && only.includes(id))) return;
+  throw forbidden('This link shows one process and changes nothing.');
+}
+
+function bearerOf(request: GateRequest, policy: GatePolicy): Bearer | undefined {
+  const { headers, queryToken, peer, credential } = request;
+  if (credential && 'bearer' in credential) return credential.bearer;
+  const token = credential ? credential.token : (tokenOf(headers) ?? queryToken);
+  return token === undefined ? withoutToken(peer, policy) : policy.bearer(token);
 }
 
 function withoutToken(peer: Bearer | undefined, { anyone }: GatePolicy): Bearer {

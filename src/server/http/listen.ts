@@ -4,11 +4,15 @@ import { rmSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import { isIP, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { resolve } from 'node:path';
 import { errnoOf } from '../../base/disk.ts';
 import { listeningPorts } from '../../system/ports.ts';
+import { MAX_SOCKET_PATH_BYTES } from '../../system/private-folder.ts';
 import { systemTable } from '../../system/proc-table.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { BACKLOG } from '../../protocol/limits.ts';
+
+export const DEFAULT_ADDRESS = '127.0.0.1';
 
 export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || /^127\.\d+\.\d+\.\d+$/.test(address);
@@ -78,4 +82,51 @@ export function closeDoor(server: HttpServer): Promise<void> {
     server.close(() => resolve());
     server.closeAllConnections();
   });
+}
+
+/**
+ * A name without a port, with one, or with any (`:*`). Wildcards in names are refused: they would accept foreign names.
+ */
+export function checkedHost(host: string): string {
+  if (/^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:\d{1,5}|:\*)?$/.test(host)) return host;
+  throw new HoldfastError('invalid_input', `"${host}" is not a host name in lower case.`, {
+    field: 'allowHosts',
+  });
+}
+
+/** Undefined: there is none. */
+export function socketPath(wanted: string | undefined, usual: string): string | undefined {
+  if (wanted === 'none') return undefined;
+  if (wanted === undefined) return usual;
+  const path = resolve(wanted);
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) return path;
+  const problem = `The path of a socket has at most ${MAX_SOCKET_PATH_BYTES} bytes: ${path} is longer.`;
+  throw new HoldfastError('invalid_input', problem, { field: 'socket' });
+}
+
+/** Where a server binds, and who may reach it there. */
+interface Binding {
+  readonly address?: string;
+  readonly openToAll?: boolean;
+  readonly allowRemote?: boolean;
+}
+
+export function refuseUnsafeBind({
+  address = DEFAULT_ADDRESS,
+  openToAll,
+  allowRemote,
+}: Binding): void {
+  if (isIP(address) === 0 && address !== 'localhost') {
+    throw new HoldfastError('invalid_input', `"${address}" is not an IP address.`, {
+      field: 'address',
+    });
+  }
+  if (isLoopback(address)) return;
+  if (openToAll)
+    throw new HoldfastError('forbidden', 'Without tokens the server binds to loopback only.');
+  if (!allowRemote) {
+    throw new HoldfastError('forbidden', `${address} can be reached by others.`, {
+      remedy: 'Put TLS in front of it, and allow it with --allow-remote.',
+    });
+  }
 }

@@ -10,6 +10,7 @@ export class Pipeline {
   private readonly socket: Duplex;
   private readonly waiting: (() => void)[] = [];
   private busy = false;
+  private nextCame: (() => void) | undefined;
 
   constructor(socket: Duplex) {
     this.socket = socket;
@@ -28,11 +29,18 @@ export class Pipeline {
       return;
     }
     this.waiting.push(handle);
+    this.nextCame?.();
     if (this.waiting.length === MAX_WAITING) this.socket.pause();
+  }
+
+  /** Calls `listener` for each request that arrives before the current one was answered. */
+  onNext(listener: () => void): void {
+    this.nextCame = listener;
   }
 
   /** The current request was answered, or its connection closed. */
   answered(): void {
+    this.nextCame = undefined;
     if (this.socket.destroyed) {
       this.waiting.length = 0;
       return;

@@ -2,21 +2,25 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HoldfastError } from '../../protocol/errors.ts';
-import type { Dialect } from './router.ts';
+import type { Dialect, Route } from './router.ts';
 import { clientGone } from './paced-write.ts';
 const NO_BODY = Buffer.alloc(0);
 
 export function readBody(
   request: IncomingMessage,
   response: ServerResponse,
-  { maxBytes, dialect }: { maxBytes: number; dialect: Dialect },
+  { maxBytes, dialect, kind }: { maxBytes: number; dialect: Dialect; kind: Route['body'] },
 ): Promise<Buffer> | Buffer {
   if (!hasBody(request)) return NO_BODY;
+  if (kind === 'stream') {
+    if (request.headers.expect !== undefined) response.writeContinue();
+    return NO_BODY;
+  }
   const { 'content-length': length, 'content-type': type } = request.headers;
   if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const json =
     type === undefined ? dialect.lenientType === true : /^application\/json\s*(;|$)/i.test(type);
-  if (!json) throw new HoldfastError('not_json', 'Only JSON bodies are taken.');
+  if (!json && kind !== 'any') throw new HoldfastError('not_json', 'Only JSON bodies are taken.');
   if (request.headers.expect !== undefined) response.writeContinue();
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -28,13 +32,16 @@ export function readBody(
         reject(tooLarge(maxBytes));
       } else chunks.push(chunk);
     });
+    const cut = (): void => reject(clientGone());
     request.once('end', () => {
+      // An error costs more than the rest of this function, also one that nobody sees.
+      request.off('close', cut);
       const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-      if (hasTooManyValues(body)) reject(tooManyValues());
+      if (kind !== 'any' && hasTooManyValues(body)) reject(tooManyValues());
       else resolve(body);
     });
-    request.once('error', () => reject(clientGone()));
-    request.once('close', () => reject(clientGone()));
+    request.once('error', cut);
+    request.once('close', cut);
   });
 }
 
@@ -58,6 +65,11 @@ function tooLarge(maxBytes: number): HoldfastError {
  */
 const MAX_VALUES = 20_000;
 const [QUOTE, BACKSLASH, OPEN_LIST, OPEN, COMMA] = Buffer.from('"\\[{,');
+
+/** For a body that is not JSON as a whole. */
+export function refuseTooManyValues(json: Buffer): void {
+  if (hasTooManyValues(json)) throw tooManyValues();
+}
 
 /** Counted before parsing: outside of strings, each of these bytes is followed by at most one value. */
 function hasTooManyValues(json: Buffer): boolean {

@@ -1,7 +1,7 @@
 // One request from its arrival to the end of its answer: what its handler sees, and what metrics and the access log
 // record.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Cancellation } from '../../protocol/cancellation.ts';
@@ -9,7 +9,8 @@ import type { ErrorCode } from '../../protocol/errors.ts';
 import type { UnreadAnswers } from './unread-answers.ts';
 import { chatOf } from '../coder/chat-scope.ts';
 import type { Caller } from './gate.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Pipeline } from './pipeline.ts';
 import type { Exchange } from './router.ts';
 
 /**
@@ -30,8 +31,26 @@ export interface AccessEntry {
   readonly ancestorChatIds?: readonly string[];
 }
 
+/** A request that has ended, for its span. */
+export interface TracedRequest {
+  readonly method: string;
+  readonly status: number;
+  readonly route: string | undefined;
+  readonly refusal: ErrorCode | undefined;
+  readonly tookUs: number;
+}
+
+export interface RequestTracer<Span> {
+  begin(headers: IncomingHttpHeaders): Span;
+  /** What is started in `act` belongs to the span. */
+  within<T>(span: Span, act: () => T): T;
+  end(span: Span, request: TracedRequest): void;
+}
+
 export interface Watchers {
   readonly metrics?: Metrics | undefined;
+  /** Only where an exporter of traces is configured. */
+  readonly tracer?: RequestTracer<unknown> | undefined;
   /** Called once for each request, when it has ended. */
   readonly access?: ((entry: AccessEntry) => void) | undefined;
 }
@@ -45,11 +64,18 @@ export class RequestContext {
   refusal: ErrorCode | undefined;
   private readonly search: string;
   private readonly watchers: Watchers;
+  private readonly pipeline: Pipeline | undefined;
   private readonly startedUs = systemClock.nowUs();
+  private readonly span: unknown;
   private parsedQuery: URLSearchParams | undefined;
   private disconnect: Cancellation | undefined;
 
-  constructor(request: IncomingMessage, response: ServerResponse, watchers: Watchers) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    watchers: Watchers,
+    pipeline?: Pipeline,
+  ) {
     const { url = '' } = request;
     const at = url.indexOf('?');
     this.request = request;
@@ -57,7 +83,9 @@ export class RequestContext {
     this.path = at < 0 ? url : url.slice(0, at);
     this.search = at < 0 ? '' : url.slice(at + 1);
     this.watchers = watchers;
+    this.pipeline = pipeline;
     watchers.metrics?.begun();
+    this.span = watchers.tracer?.begin(request.headers);
   }
 
   /** Parsed on first use: most requests have no query. */
@@ -71,6 +99,15 @@ export class RequestContext {
     this.disconnect ??= new Cancellation();
     if (this.response.destroyed) this.abortIfUnfinished();
     return this.disconnect;
+  }
+
+  onNext(listener: () => void): void {
+    this.pipeline?.onNext(listener);
+  }
+
+  handle<T>(act: () => T): T {
+    const { tracer } = this.watchers;
+    return tracer ? tracer.within(this.span, act) : act();
   }
 
   /** The connection now speaks another protocol; as an HTTP request it has ended. */
@@ -90,14 +127,17 @@ export class RequestContext {
 
   private ended(status: number): void {
     const { caller, route, refusal, request, watchers } = this;
-    watchers.metrics?.answered(status, route, refusal);
+    const tookUs = systemClock.nowUs() - this.startedUs;
+    watchers.metrics?.answered({ status, route, refusal, tookUs });
+    const { method = '' } = request;
+    watchers.tracer?.end(this.span, { method, status, route, refusal, tookUs });
     if (!watchers.access) return;
     const chat = caller && chatOf(request.headers);
     watchers.access({
-      method: request.method ?? '',
-      path: this.path,
+      method,
+      path: loggedPath(this.path),
       status,
-      ms: (systemClock.nowUs() - this.startedUs) / 1000,
+      ms: tookUs / 1000,
       ...(route !== undefined && { route }),
       ...(refusal !== undefined && { refusal }),
       ...(caller && { tokenId: caller.tokenId }),
@@ -105,6 +145,11 @@ export class RequestContext {
       ...(chat && chat.ancestors.length > 0 && { ancestorChatIds: chat.ancestors }),
     });
   }
+}
+
+/** E2B's clients in debug mode can put a token only into the path. */
+function loggedPath(path: string): string {
+  return path.replace(/^\/e2b\/t\/[^/]+/, '/e2b/t/-');
 }
 
 /** An authorized request, as its handler sees it. */
@@ -132,5 +177,9 @@ export class AuthorizedRequest implements Exchange {
 
   get gone(): CancelSignal {
     return this.context.gone;
+  }
+
+  onNext(listener: () => void): void {
+    this.context.onNext(listener);
   }
 }

@@ -2,11 +2,13 @@
 // no row is refused with the methods that the path does take.
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { UnreadAnswers } from './unread-answers.ts';
 import type { Caller } from './gate.ts';
+import type { Bearer } from './tokens.ts';
 
 export interface Exchange {
   readonly caller: Caller;
@@ -20,6 +22,8 @@ export interface Exchange {
   readonly gone: CancelSignal;
   /** Where large answers are counted. */
   readonly unread: UnreadAnswers;
+  /** Calls `listener` for each request that the client sends on this connection before this one is finished. */
+  onNext(listener: () => void): void;
 }
 
 /** An answer that is already JSON text, because many clients get the same. */
@@ -40,20 +44,31 @@ export interface Route {
   readonly handler: Handler;
   /** Needs no token: the route reveals nothing and changes nothing. */
   readonly anonymous?: true;
+  /** Reads the process in its path and changes nothing: a shared link may use it. */
+  readonly shared?: true;
   /** For dialects that take larger bodies than the default. */
   readonly maxBodyBytes?: number;
+  /** any: a bounded body of any content type. stream: the handler reads the request itself, at its own pace. */
+  readonly body?: 'any' | 'stream';
   /** Handles a GET that asks to become a WebSocket; without it, `handler` answers such a request too. */
   readonly socket?: SocketRow;
   /** The format of this route's errors, if its dialect has its own. */
   readonly dialect?: Dialect;
 }
 
-export interface SocketRow {
-  /** A larger message ends the connection. */
-  readonly maxMessageBytes: number;
-  /** Called before the handshake, for each connection: a failure is still an HTTP error. */
-  load(): Promise<SocketOpener>;
-}
+export type SocketRow =
+  | {
+      /** A larger message ends the connection. */
+      readonly maxMessageBytes: number;
+      /** Called before the handshake, for each connection: a failure is still an HTTP error. */
+      load(): Promise<SocketOpener>;
+    }
+  | { readonly relay: SocketRelay };
+
+/** Makes the handshake itself. A failure before it returns is still an HTTP error. */
+export type SocketRelay = (
+  request: SocketRequest,
+) => Promise<(socket: Duplex, head: Buffer) => void>;
 
 /** Called once the WebSocket is open. If it throws, the connection ends. */
 export type SocketOpener = (socket: WebSocket, request: SocketRequest) => void;
@@ -64,7 +79,14 @@ export type SocketRequest = Pick<Exchange, 'caller' | 'request' | 'params' | 'qu
   readonly markProven?: () => void;
 };
 
+/** What a request shows instead of a bearer token: a token, a caller that the dialect has identified, or nothing. */
+export type Credential = { readonly token?: string } | { readonly bearer: Bearer };
+
 export interface Dialect {
+  /** Owns every path that begins so, by default the first parts of its routes. */
+  readonly prefix?: string;
+  /** Where clients of this dialect put their token; by default in the Authorization header. */
+  credential?(request: IncomingMessage, path: string): Credential;
   /** Bodies without a Content-Type are taken as JSON. */
   readonly lenientType?: boolean;
   /** Throws if this caller may not send these headers. Called before the body is read. */
@@ -93,7 +115,8 @@ export class Router {
       const { method, path } = route;
       return { route, name: `${method} ${path}`, parts: path.split('/') };
     });
-    for (const { path, dialect } of routes) if (dialect) this.dialects.set(prefixOf(path), dialect);
+    for (const { path, dialect } of routes)
+      if (dialect) this.dialects.set(dialect.prefix ?? prefixOf(path), dialect);
   }
 
   get routes(): string[] {

@@ -8,10 +8,17 @@ import type { Clock } from '../../base/clock.ts';
 import { errnoOf } from '../../base/disk.ts';
 import { randomId } from '../../base/ids.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
+import type { AskedConfinement } from '../../protocol/confinement/confinement.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import { createPrivate, readPrivate, replacePrivate, withLock } from './token-file.ts';
 
-export interface TokenInfo {
+/** What processes of the token's owner may use and touch. */
+export interface TokenPolicy extends AskedConfinement {
+  /** none: the admin said that the state directory need not be hidden from its processes. */
+  readonly level: 'hidden' | 'none';
+}
+
+export interface TokenInfo extends Partial<TokenPolicy> {
   readonly id: string;
   readonly owner: Owner;
   readonly createdAtMs: number;
@@ -19,7 +26,7 @@ export interface TokenInfo {
 }
 
 interface StoredToken extends TokenInfo {
-  /** SHA-256 of the token, hex. The token has 256 random bits, so a slow hash is not needed. */
+  /** SHA-256 of the token, hex. The token has at least 160 random bits, so a slow hash is not needed. */
   readonly sum: string;
 }
 
@@ -28,9 +35,13 @@ export interface Bearer {
   readonly tokenId: string;
   /** EVERYONE for an admin token. */
   readonly owner: Owner;
+  /** A shared link: it only reads these processes of the owner. */
+  readonly only?: readonly string[];
 }
 
 const PREFIX = 'hf_';
+/** e2b: as E2B's clients and their wrappers check keys. */
+export type TokenForm = 'e2b';
 
 /** Of the secret in a file. */
 const ADMIN_ID = 'admin';
@@ -73,23 +84,30 @@ export class Tokens {
     return { tokenId: found.id, owner: found.owner };
   }
 
-  create(owner: Owner, lifeMs?: number): { token: string; info: TokenInfo } {
+  /** Without a policy: hidden where that is possible. */
+  create(
+    owner: Owner,
+    lifeMs?: number,
+    form?: TokenForm,
+    policy?: TokenPolicy,
+  ): { token: string; info: TokenInfo } {
     if (owner === EVERYONE || owner === '') {
       throw new HoldfastError('invalid_input', 'A scoped token needs an owner of its own.', {
         field: 'owner',
       });
     }
-    return this.add(owner, lifeMs);
+    return this.add(owner, lifeMs, newToken(form), policy);
   }
 
-  createAdmin(lifeMs?: number): { token: string; info: TokenInfo } {
-    return this.add(EVERYONE, lifeMs);
+  createAdmin(lifeMs?: number, form?: TokenForm): { token: string; info: TokenInfo } {
+    return this.add(EVERYONE, lifeMs, newToken(form));
   }
 
   private add(
     owner: Owner,
     lifeMs: number | undefined,
     token = newToken(),
+    policy?: TokenPolicy,
   ): { token: string; info: TokenInfo } {
     const now = this.clock.wallMs();
     const info: TokenInfo = {
@@ -97,6 +115,7 @@ export class Tokens {
       owner,
       createdAtMs: now,
       ...(lifeMs !== undefined && { expiresAtMs: now + lifeMs }),
+      ...policy,
     };
     this.change((tokens) => [
       ...tokens.filter((stored) => !this.expired(stored)),
@@ -229,7 +248,8 @@ function checkedSecret(file: string, text: string): string {
   );
 }
 
-function newToken(): string {
+function newToken(form?: TokenForm): string {
+  if (form === 'e2b') return `e2b_${randomBytes(20).toString('hex')}`;
   return PREFIX + randomBytes(32).toString('base64url');
 }
 

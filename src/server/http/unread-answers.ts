@@ -25,6 +25,8 @@ export interface AnswerLimits {
 const MiB = 1024 * 1024;
 /** Six of the largest snapshots per token; four such tokens at once. */
 const defaults: AnswerLimits = { perToken: 64 * MiB, total: 256 * MiB, stallMs: 30_000 };
+/** Of the limit of a token: with more unread, no further large answer is made for it. */
+const FULL_PART = 0.5;
 /** Smaller answers fit into the kernel's socket buffers. */
 export const LARGE_BYTES = 256 * 1024;
 const PIECE_BYTES = 256 * 1024;
@@ -47,6 +49,11 @@ export class UnreadAnswers {
     return this.total;
   }
 
+  /** Call before a large answer is made. Throws if this token leaves so much unread that it might be refused afterwards. */
+  admit(tokenId: string): void {
+    if ((this.held.get(tokenId) ?? 0) > this.limits.perToken * FULL_PART) throw tooManyUnread();
+  }
+
   /** Counts an answer until the returned function is called, or throws. */
   take(tokenId: string, bytes: number): () => void {
     const { perToken, total } = this.limits;
@@ -56,12 +63,7 @@ export class UnreadAnswers {
         `The answer has ${bytes} bytes and the limit is ${perToken}; ask for less at once.`,
       );
     const now = this.held.get(tokenId) ?? 0;
-    if (now + bytes > perToken || this.total + bytes > total)
-      throw new HoldfastError(
-        'limit_reached',
-        'Too many large answers wait to be read; read those that were asked for first.',
-        { retryAfterMs: 1000 },
-      );
+    if (now + bytes > perToken || this.total + bytes > total) throw tooManyUnread();
     this.count(tokenId, bytes);
     return () => this.count(tokenId, -bytes);
   }
@@ -72,6 +74,14 @@ export class UnreadAnswers {
     if (now > 0) this.held.set(tokenId, now);
     else this.held.delete(tokenId);
   }
+}
+
+function tooManyUnread(): HoldfastError {
+  return new HoldfastError(
+    'limit_reached',
+    'Too many large answers wait to be read; read those that were asked for first.',
+    { retryAfterMs: 1000 },
+  );
 }
 
 type Receiver = Pick<Exchange, 'response' | 'gone' | 'caller' | 'unread'>;

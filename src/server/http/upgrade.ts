@@ -15,7 +15,18 @@ export function wantsSocket({ headers, method }: IncomingMessage): boolean {
 }
 
 /** Loads what the connection needs; the result changes the protocol. `ws` itself answers a malformed handshake. */
-export async function prepareSocket(row: SocketRow): Promise<(upgrading: Upgrading) => void> {
+export async function prepareSocket(
+  row: SocketRow,
+  asked: SocketRequest,
+): Promise<(upgrading: Upgrading) => void> {
+  if ('relay' in row) {
+    const take = await row.relay(asked);
+    return ({ request: { socket }, response, head }) => {
+      response.detachSocket(socket);
+      socket.setNoDelay(true);
+      take(socket, head);
+    };
+  }
   const [{ WebSocketServer }, open] = await Promise.all([lazyModules.webSockets(), row.load()]);
   const server = new WebSocketServer({
     noServer: true,

@@ -5,10 +5,11 @@ import { realSignal } from '../../protocol/cancellation.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import { chatOf, chatOwner } from '../coder/chat-scope.ts';
 import { nativeOwner } from '../native/owner.ts';
-import { writePaced } from '../http/paced-write.ts';
 import type { Exchange, Route } from '../http/router.ts';
 import { lazyModules } from '../lazy-modules.ts';
-import type { TokenSessions, TokenSessionsOptions } from './token-sessions.ts';
+import { sendAnswer } from './answer.ts';
+import type { McpQuestion } from './sessions.ts';
+import type { TokenEntry, TokenSessions, TokenSessionsOptions } from './token-sessions.ts';
 
 /** Owns what an admin's client starts without naming an owner or a chat. */
 const MCP_OWNER: Owner = 'mcp';
@@ -25,10 +26,15 @@ export function mcpRoutes(options: TokenSessionsOptions): {
   });
   const handler = async (exchange: Exchange): Promise<undefined> => {
     const entry = (await open()).entryOf(exchange.caller);
-    const deliver = (response: Response): Promise<void> => sendResponse(exchange, response);
+    const deliver = (answer: Response): Promise<void> =>
+      sendAnswer(exchange, answer, options.clock);
     entry.open += 1;
     try {
-      await entry.sessions.answer(ownerOf(exchange), webRequest(exchange), deliver);
+      const owner = ownerOf(exchange);
+      const question = questionOf(exchange);
+      const modern = await modernAnswer(entry, owner, question, exchange);
+      if (modern) await deliver(modern);
+      else await entry.sessions.answer(owner, question, deliver);
     } finally {
       entry.open -= 1;
     }
@@ -44,6 +50,18 @@ export function mcpRoutes(options: TokenSessionsOptions): {
   };
 }
 
+/** Requests of sessions are of an older revision; so is whatever the library does not take for the new one. */
+function modernAnswer(
+  { modern }: TokenEntry,
+  owner: Owner,
+  question: McpQuestion,
+  { request: { method, headers }, gone }: Exchange,
+): Promise<Response | undefined> | undefined {
+  if (method !== 'POST' || headers['mcp-session-id'] !== undefined) return undefined;
+  // Without sessions, a client cancels a call by closing its connection.
+  return modern.answer(owner, question, () => realSignal(gone));
+}
+
 function ownerOf(exchange: Exchange): Owner {
   const { sees } = nativeOwner(exchange);
   if (sees !== EVERYONE) return sees;
@@ -51,44 +69,23 @@ function ownerOf(exchange: Exchange): Owner {
   return chat ? chatOwner(chat.id) : MCP_OWNER;
 }
 
-function webRequest({ request, body, gone }: Exchange): Request {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    if (typeof value === 'string') headers.set(name, value);
-  }
+/** What the library is asked, with the body already parsed: reading one from a `Request` takes longer than most tools. */
+function questionOf({ request, body }: Exchange): McpQuestion {
   const { method = 'GET' } = request;
-  return new Request('http://localhost/mcp', {
-    method,
-    headers,
-    signal: realSignal(gone),
-    ...(method === 'POST' && { body: Uint8Array.from(body) }),
-  });
+  const given = Object.entries(request.headers).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  );
+  const about = { method, headers: Object.fromEntries(given) };
+  const parsedBody = method === 'POST' ? parsed(body) : undefined;
+  // The library reports a body that is no JSON.
+  const unread = method === 'POST' && parsedBody === undefined && { body: Uint8Array.from(body) };
+  return { request: new Request('http://localhost/mcp', { ...about, ...unread }), parsedBody };
 }
 
-/** At the client's pace. When the client disconnects, the library sees its stream cancelled. */
-async function sendResponse(exchange: Exchange, answer: Response): Promise<void> {
-  const { response, gone } = exchange;
-  response.writeHead(answer.status, {
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-    ...Object.fromEntries(answer.headers),
-  });
-  if (!answer.body) {
-    response.end();
-    return;
-  }
-  response.flushHeaders();
-  const reader = answer.body.getReader();
-  const cancel = (): void => void reader.cancel();
-  gone.addEventListener('abort', cancel);
+function parsed(body: Buffer): unknown {
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      await writePaced(exchange, Buffer.from(value));
-    }
-    response.end();
-  } finally {
-    gone.removeEventListener('abort', cancel);
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
   }
 }

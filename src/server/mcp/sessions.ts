@@ -25,6 +25,12 @@ const MAX_SESSIONS = 500;
 /** The protocol demands 404 for sessions that the client ended. This many are remembered. */
 const MAX_ENDED = 1000;
 
+export interface McpQuestion {
+  readonly request: Request;
+  /** Undefined: the library reads the body of the request. */
+  readonly parsedBody: unknown;
+}
+
 export interface McpSessionsOptions {
   readonly clock: Clock;
   readonly serve: (owner: Owner, sessionId: string) => Promise<Server>;
@@ -43,7 +49,7 @@ export class McpSessions {
   /** A request without a session id must be `initialize`; the MCP library checks that. */
   async answer(
     owner: Owner,
-    request: Request,
+    { request, parsedBody }: McpQuestion,
     deliver: (response: Response) => Promise<void>,
   ): Promise<void> {
     const given = request.headers.get('mcp-session-id');
@@ -52,7 +58,7 @@ export class McpSessions {
     const session = given === null ? await this.begin(owner) : await this.find(owner, given);
     session.open += 1;
     try {
-      await deliver(await session.transport.handleRequest(request));
+      await deliver(await session.transport.handleRequest(request, { parsedBody }));
     } finally {
       session.open -= 1;
       session.usedAtUs = this.options.clock.nowUs();

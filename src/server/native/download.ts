@@ -2,7 +2,7 @@
 // save it and never display it, because a program wrote it.
 
 import type { HostApi, Owner } from '../../protocol/host-api.ts';
-import { sendBytes } from '../http/unread-answers.ts';
+import { LARGE_BYTES, sendBytes } from '../http/unread-answers.ts';
 import { writePaced } from '../http/paced-write.ts';
 import type { Exchange } from '../http/router.ts';
 
@@ -33,6 +33,7 @@ export async function download(
     await stream(exchange, { owner, id, from: offset, to: total }, host);
     return;
   }
+  if (maxBytes > LARGE_BYTES) exchange.unread.admit(exchange.caller.tokenId);
   const range = await host.range(owner, { id, offset, maxBytes });
   const { bytes, missedBytes, totalBytes } = range;
   const sizes = { offset: range.offset, total: totalBytes, missed: missedBytes };

@@ -1,6 +1,12 @@
-// The schemas of events in native answers, and of their parts.
+// The schemas of events in native answers, of their parts, and of what confines a process.
 
 import * as v from 'valibot';
+import type {
+  AllMeans,
+  Cause,
+  Confinement,
+  Means,
+} from '../../protocol/confinement/confinement.ts';
 import { streams } from '../../protocol/event.ts';
 import type { Outcome, TerminalSize } from '../../protocol/process.ts';
 import type { NativeEvent } from './events.ts';
@@ -14,7 +20,12 @@ export const size = shape<TerminalSize>(v.object({ cols: whole, rows: whole }));
 export const outcome = shape<Outcome>(
   v.variant('kind', [
     v.object({ kind: v.literal('exit'), code: whole }),
-    v.object({ kind: v.literal('signal'), signal: text, by: text }),
+    v.object({
+      kind: v.literal('signal'),
+      signal: text,
+      by: text,
+      maybeOom: v.exactOptional(v.literal(true)),
+    }),
     v.object({
       kind: v.literal('timeout'),
       afterMs: whole,
@@ -60,4 +71,66 @@ export const event = shape<NativeEvent>(
       body: v.object({ fromSeq: whole, bytes: whole, reason: text }),
     }),
   ]),
+);
+
+export const cause = shape<Cause>(
+  v.variant('kind', [
+    v.object({
+      kind: v.literal('memory_limit'),
+      victims: whole,
+      sawBytes: v.exactOptional(whole),
+    }),
+    v.object({ kind: v.literal('out_of_memory'), victims: whole }),
+    v.object({ kind: v.literal('pids_limit'), hits: whole }),
+    v.object({ kind: v.literal('cpu_seconds') }),
+    v.object({ kind: v.literal('file_bytes') }),
+  ]),
+);
+
+const limit = v.exactOptional(
+  v.object({ limit: v.number(), by: v.picklist(['cgroup', 'watch', 'rlimit']) }),
+);
+export const confinement = shape<Confinement>(
+  v.object({
+    memory: limit,
+    pids: limit,
+    cpus: limit,
+    cpuSeconds: limit,
+    fileBytes: limit,
+    openFiles: limit,
+    fs: v.exactOptional(v.object({ by: v.picklist(['bubblewrap', 'landlock']) })),
+    net: v.exactOptional(v.object({ by: v.picklist(['netns', 'seccomp']) })),
+    privileges: v.exactOptional(v.object({ by: v.literal('no_new_privs') })),
+    user: v.exactOptional(v.object({ name: text, by: v.literal('setuid') })),
+    hidden: v.exactOptional(v.object({ by: v.picklist(['bubblewrap', 'user']) })),
+    none: v.exactOptional(v.literal(true)),
+    missing: v.exactOptional(v.array(text)),
+  }),
+);
+
+const one = shape<Means>(
+  v.object({
+    by: v.picklist([
+      ...(['cgroup', 'watch', 'rlimit', 'bubblewrap', 'landlock'] as const),
+      ...(['seccomp', 'setuid', 'no_new_privs', 'no'] as const),
+    ]),
+    why: v.exactOptional(text),
+  }),
+);
+export const means = shape<AllMeans>(
+  v.object({
+    memory: one,
+    pids: one,
+    cpus: one,
+    cpuSeconds: one,
+    fileBytes: one,
+    openFiles: one,
+    fs: one,
+    hide: one,
+    net: one,
+    privileges: one,
+    user: one,
+    hidden: one,
+    group: one,
+  }),
 );

@@ -11,7 +11,7 @@ import {
   type JsonSchema,
 } from '../../protocol/json-schema.ts';
 
-export interface Parameter {
+interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
@@ -23,7 +23,7 @@ interface Content {
   readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
-export interface OperationDoc {
+interface OperationDoc {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;

@@ -1,12 +1,13 @@
 // The native operations: one row per method and path, with the schemas of its query, body and answer. The rows check
-// requests and are the source of /openapi.json and /docs. Their fields are those of the host's operations.
+// requests and are the source of /openapi.json and of its page in the documentation. Their fields are those of the host's operations.
 
 import * as v from 'valibot';
 import { optional } from '../../protocol/schema/described.ts';
 import { operations } from '../../protocol/operations.ts';
+import { hostOperations } from '../fleet-door.ts';
 import { leaseOperations } from './lease-operations.ts';
 import { query } from './query.ts';
-import { sessionOperations } from '../dashboard/session-operations.ts';
+import { dashboardOperations } from '../dashboard/operations.ts';
 import { answers } from './shapes.ts';
 import { makeStrict } from './strict-schema.ts';
 import { waitConditions } from './wait-conditions.ts';
@@ -193,7 +194,7 @@ export const nativeOperations = {
   },
   ...terminalOperations,
   ...leaseOperations,
-  ...sessionOperations,
+  ...dashboardOperations,
   completions: {
     method: 'GET',
     path: '/v1/completions',
@@ -235,11 +236,13 @@ export const nativeOperations = {
     query: query({}),
     answer: answers.owners,
   },
+  ...hostOperations,
   limits: {
     method: 'GET',
     path: '/v1/limits',
     summary: 'List limits',
-    about: 'Limits of the host by name, and limits of this server.',
+    about:
+      'Limits of the host by name, limits of this server, and which limits and sandboxes of a start this machine can enforce: by what, or why not.',
     query: query({}),
     answer: answers.limits,
   },
@@ -267,15 +270,6 @@ export const nativeOperations = {
     anonymous: true,
     query: query({}),
     media: 'application/json',
-  },
-  docs: {
-    method: 'GET',
-    path: '/docs',
-    summary: 'This API as a page to read',
-    about: 'Needs no token.',
-    anonymous: true,
-    query: query({}),
-    media: 'text/html; charset=utf-8',
   },
 } as const satisfies Record<string, NativeOperation>;
 

@@ -1,15 +1,15 @@
 // The native dialect, /v1: what each operation calls on the host. It translates and decides nothing.
 
 import { stripAnsi } from '../../base/bytes/ansi.ts';
-import { residentBytes } from '../../system/resources.ts';
 import { listAll } from '../../protocol/list-all.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type HostApi, type Owner, type Results } from '../../protocol/host-api.ts';
 import type { Params } from '../../protocol/operations.ts';
-import { DOCS_POLICY, docsPage } from './docs-page.ts';
 import type { PageSessions } from '../dashboard/page-sessions.ts';
+import { hostRow, type FleetHostRow } from '../fleet-door.ts';
 import type { Handover } from '../handover.ts';
-import type { Metrics } from '../metrics.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { prometheusText } from '../telemetry/prometheus.ts';
 import type { Calls, NativeCall } from './call.ts';
 import { download } from './download.ts';
 import { nativePage } from './events.ts';
@@ -22,10 +22,14 @@ import {
   type NativeOperation,
 } from './operations.ts';
 import { nativeOwner } from './owner.ts';
+import { searchCalls } from '../dashboard/search-calls.ts';
 import { sessionCalls } from '../dashboard/session-calls.ts';
-import { watchRow, type WatchOptions } from '../dashboard/watch.ts';
+import { sharedOperations } from '../dashboard/shared-operations.ts';
+import { timelineCalls } from '../dashboard/timeline-operations.ts';
+import { watchRow, type WatchOptions } from '../dashboard/watch/watch.ts';
 import { openApi } from './openapi.ts';
 import type { Exchange, Route, SocketRow } from '../http/router.ts';
+import { LARGE_BYTES } from '../http/unread-answers.ts';
 import { HEARTBEAT_MS } from '../http/sse.ts';
 import type { StartRate } from '../start-rate.ts';
 import { attachRow } from './terminals/attach.ts';
@@ -34,12 +38,16 @@ import type { TerminalCallOptions } from '../../terminals/in-process-terminals.t
 
 export interface NativeOptions extends TerminalCallOptions, WatchOptions {
   readonly metrics: Metrics;
+  /** The folder whose disk is measured; none where a fleet is served. */
+  readonly home?: string | undefined;
   readonly startRate: StartRate;
   readonly maxBodyBytes: number;
   readonly pages: PageSessions;
   /** Lets the keeper answer waiting clients, if it can. */
   readonly handover?: Handover;
   readonly heartbeatMs?: number | undefined;
+  /** Of a fleet; none where one keeper is served. */
+  readonly hosts?: () => readonly FleetHostRow[];
 }
 
 /** The default timeout of `/v1/run`. */
@@ -56,6 +64,8 @@ export function nativeRoutes(options: NativeOptions): Route[] {
     ...feedCalls(options),
     ...serverCalls(options),
     ...sessionCalls(options),
+    ...searchCalls(options),
+    ...timelineCalls(options),
     ...terminalCalls(options),
   };
   const sockets: Readonly<Record<string, SocketRow>> = {
@@ -64,10 +74,12 @@ export function nativeRoutes(options: NativeOptions): Route[] {
   };
   return Object.entries<NativeOperation>(nativeOperations).map(([name, operation]) => {
     const call = calls[name as NativeName] as (call: NativeCall<NativeName>) => Promise<unknown>;
-    const { method, path, anonymous } = operation;
+    const { method, path } = operation;
     const handler = async (exchange: Exchange) => call(parseCall(exchange, operation));
     const socket = sockets[name];
-    return { method, path, handler, ...(anonymous && { anonymous }), ...(socket && { socket }) };
+    const shared = sharedOperations.has(name) && ({ shared: true } as const);
+    const rights = { ...(operation.anonymous && { anonymous: true as const }), ...shared };
+    return { method, path, handler, ...rights, ...(socket && { socket }) };
   });
 }
 
@@ -81,10 +93,14 @@ function parseCall(exchange: Exchange, { query, body }: NativeOperation): Native
   };
 }
 
-function startCalls({ host, startRate }: NativeOptions) {
+function startCalls({ host, startRate, handover }: NativeOptions) {
   return {
     start: async ({ exchange, owner, body }) => {
       await startRate.admit(exchange.caller);
+      const started = { op: 'start', params: body, render: 'json' } as const;
+      const waits = (body.waitMs ?? 0) > 0;
+      if (waits && (await handover?.tryAnswer(exchange, owner.starts, started)) === true)
+        return undefined;
       return host.start(owner.starts, body, exchange.gone);
     },
     run: async ({ exchange, owner, body: { timeoutMs = RUN_MS, maxBytes, clean, ...spec } }) => {
@@ -125,10 +141,14 @@ async function prune(host: HostApi, owner: Owner): Promise<number> {
 function outputCalls(options: NativeOptions) {
   const { host } = options;
   return {
-    text: async ({ exchange, owner, id, query: { owner: _owner, clean, ...wanted } }) =>
-      withCleanText(await host.text(owner.sees, { id, ...wanted }, exchange.gone), clean),
-    events: async ({ exchange, owner, id, query: { owner: _owner, ...page } }) =>
-      nativePage(await host.read(owner.sees, { id, ...page }, exchange.gone)),
+    text: async ({ exchange, owner, id, query: { owner: _owner, clean, ...wanted } }) => {
+      admitLarge(exchange, wanted.maxBytes);
+      return withCleanText(await host.text(owner.sees, { id, ...wanted }, exchange.gone), clean);
+    },
+    events: async ({ exchange, owner, id, query: { owner: _owner, ...page } }) => {
+      admitLarge(exchange, page.maxBytes);
+      return nativePage(await host.read(owner.sees, { id, ...page }, exchange.gone));
+    },
     bytes: ({ exchange, owner, id, query: { offset = 0, maxBytes } }) =>
       download(exchange, { owner: owner.sees, id, offset, maxBytes }, host),
     follow: ({ exchange, owner, id, query: { after } }) =>
@@ -137,6 +157,11 @@ function outputCalls(options: NativeOptions) {
       host.search(owner.sees, { id, ...search }, exchange.gone),
     ports: ({ owner, id }) => host.ports(owner.sees, { id }),
   } satisfies Partial<Calls>;
+}
+
+/** Small answers are made whatever waits to be read. */
+function admitLarge({ caller, unread }: Exchange, maxBytes = 0): void {
+  if (maxBytes > LARGE_BYTES) unread.admit(caller.tokenId);
 }
 
 function withCleanText(shown: Results['text'], clean: boolean | undefined): Results['text'] {
@@ -199,43 +224,47 @@ function feedCalls(options: NativeOptions) {
       host.completions(owner.sees, wanted, exchange.gone),
     followCompletions: ({ exchange, owner, query: { subscriber, after } }) =>
       followCompletions(exchange, { owner: owner.sees, subscriber, after }, followOptions(options)),
+    attention: ({ owner, query: { quietMs } }) => host.attention(owner.sees, { quietMs }),
+    dismiss: ({ owner, id }) => host.dismiss(owner.sees, { id }),
     acknowledge: ({ owner, body }) => host.acknowledge(owner.sees, body),
   } satisfies Partial<Calls>;
 }
 
-function serverCalls({ host, metrics, startRate, maxBodyBytes }: NativeOptions) {
-  let made: { json: string; page: string } | undefined;
-  const description = (): { json: string; page: string } => {
-    if (made) return made;
-    const document = openApi();
-    made = { json: `${JSON.stringify(document)}\n`, page: docsPage(document) };
-    return made;
-  };
+function serverCalls({ host, metrics, startRate, maxBodyBytes, hosts, home }: NativeOptions) {
+  let made: string | undefined;
+  const description = (): string => (made ??= `${JSON.stringify(openApi())}\n`);
   return {
     owners: ({ owner }) => host.owners(owner.sees, {}),
+    hosts: async ({ exchange }) => {
+      if (!exchange.caller.admin)
+        throw new HoldfastError('forbidden', 'The hosts are for the admin token.');
+      const rows = hosts?.() ?? [];
+      return { hosts: rows.map(hostRow).sort((a, b) => (a.name < b.name ? -1 : 1)) };
+    },
     limits: async ({ owner }) => {
       const { perSecond, burst } = startRate.options;
       const server = { maxBodyBytes, startsPerSecond: perSecond, startsAtOnce: burst };
-      return { host: await host.limits(owner.sees, {}), server };
+      return {
+        host: await host.limits(owner.sees, {}),
+        server,
+        enforcement: await host.enforcement(owner.sees, {}),
+      };
     },
     health: async ({ exchange, owner }) => {
       const health = await host.health(owner.sees, {});
+      const { measured: _measured, ...figures } = health;
       const { version, uptimeMs, children } = health;
-      return exchange.caller.admin ? health : { version, uptimeMs, children };
+      return exchange.caller.admin ? figures : { version, uptimeMs, children };
     },
     metrics: async ({ exchange, owner }) => {
       if (!exchange.caller.admin)
         throw new HoldfastError('forbidden', 'The figures are for the admin token.');
       const health = await host.health(owner.sees, {});
-      const text = metrics.render(health, residentBytes());
+      const text = prometheusText(await metrics.families(health, home));
       sendText(exchange, nativeOperations.metrics.media, text);
     },
     openapi: async ({ exchange }) =>
-      sendText(exchange, nativeOperations.openapi.media, description().json),
-    docs: async ({ exchange }) => {
-      exchange.response.setHeader('Content-Security-Policy', DOCS_POLICY);
-      sendText(exchange, nativeOperations.docs.media, description().page);
-    },
+      sendText(exchange, nativeOperations.openapi.media, description()),
   } satisfies Partial<Calls>;
 }
 

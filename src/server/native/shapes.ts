@@ -14,9 +14,20 @@ import type {
   SignalResult,
   WaitResult,
 } from '../../protocol/host-api.ts';
+import type { AllMeans } from '../../protocol/confinement/confinement.ts';
 import type { ByteCounts, ProcessInfo, Usage } from '../../protocol/process.ts';
 import type { SearchHit, SearchResult, Truncation } from '../../protocol/views.ts';
-import { event, outcome, shape, size, text, whole } from './event-shapes.ts';
+import {
+  cause,
+  confinement,
+  event,
+  means,
+  outcome,
+  shape,
+  size,
+  text,
+  whole,
+} from './event-shapes.ts';
 import type { NativePage } from './events.ts';
 
 const state = v.picklist(['running', 'exited', 'closed', 'lost']);
@@ -33,7 +44,9 @@ const usage = shape<Usage>(
     peakMemoryAtMostBytes: v.exactOptional(whole),
     readBytes: whole,
     writtenBytes: whole,
-    by: v.literal('wait'),
+    peakProcesses: v.exactOptional(whole),
+    throttledMs: v.exactOptional(whole),
+    by: v.picklist(['cgroup', 'wait']),
     complete: v.boolean(),
   }),
 );
@@ -41,6 +54,8 @@ const usage = shape<Usage>(
 const process = shape<ProcessInfo>(
   v.object({
     id: text,
+    host: v.exactOptional(text),
+    archived: v.exactOptional(v.literal(true)),
     owner: text,
     name: v.exactOptional(text),
     key: v.exactOptional(text),
@@ -66,6 +81,8 @@ const process = shape<ProcessInfo>(
     settled: v.boolean(),
     outcome: v.exactOptional(outcome),
     usage: v.exactOptional(usage),
+    causes: v.exactOptional(v.array(cause)),
+    confinement: v.exactOptional(confinement),
     startedAtMs: whole,
     exitedAtMs: v.exactOptional(whole),
     closedAtMs: v.exactOptional(whole),
@@ -182,6 +199,8 @@ const completion = shape<Completion>(
     outcome,
     durationMs: whole,
     usage: v.exactOptional(usage),
+    causes: v.exactOptional(v.array(cause)),
+    confinement: v.exactOptional(confinement),
     bytes: whole,
     lastLines: text,
     atMs: whole,
@@ -221,6 +240,7 @@ const limits = shape<{
     readonly startsPerSecond: number;
     readonly startsAtOnce: number;
   };
+  readonly enforcement: AllMeans;
 }>(
   v.object({
     host: v.object(
@@ -234,6 +254,7 @@ const limits = shape<{
       startsPerSecond: v.number(),
       startsAtOnce: v.number(),
     }),
+    enforcement: means,
   }),
 );
 
@@ -276,7 +297,12 @@ export const answers = {
   health,
   started: shape<Results['start']>(v.object({ process, attached: v.boolean() })),
   processes: shape<Results['list']>(
-    v.object({ processes: v.array(process), total: whole, next: v.exactOptional(whole) }),
+    v.object({
+      processes: v.array(process),
+      total: whole,
+      next: v.exactOptional(whole),
+      incomplete: v.exactOptional(v.array(text)),
+    }),
   ),
   run: shape<Results['text'] & { readonly attached: boolean; readonly timedOut: boolean }>(
     v.object({

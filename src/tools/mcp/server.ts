@@ -1,6 +1,6 @@
 // The MCP server of one client: tools, outputs as resources, and notifications. The transport is not its business.
 
-import type { ServerContext, Server } from '@modelcontextprotocol/server';
+import type { McpHttpHandler, ServerContext, Server } from '@modelcontextprotocol/server';
 import { systemClock } from '../../base/clock.ts';
 import { VERSION } from '../../base/version.ts';
 import { randomId } from '../../base/ids.ts';
@@ -17,10 +17,15 @@ import {
   resourceTemplate,
 } from './resources.ts';
 import { ProcessWatch } from '../process/watch.ts';
+import { McpTasks, TASKS } from './tasks.ts';
 import { Toolbox, type ToolboxOptions } from '../toolbox.ts';
 import type { ToolCall } from '../tool-context.ts';
 
 export interface McpOptions extends Omit<ToolboxOptions, 'leftRunning'> {
+  /** modern: the revision of 2026, without sessions: no request may be taken for a repeat of another client's. */
+  readonly era?: 'legacy' | 'modern';
+  /** Signs the ids of tasks; without it no call becomes a task. */
+  readonly taskKey?: (() => string) | undefined;
   /** Together with a request's number, a permanent name of a call. */
   readonly sessionId?: string;
   /** The longest wait for a client that does not ask for progress. */
@@ -56,6 +61,53 @@ export async function createMcpServer(options: McpOptions): Promise<Server> {
   return new McpSession(sdk, options).server;
 }
 
+/** For the requests of one owner in the revision of 2026: each has a server of its own, and all share one toolbox. */
+export async function createModernHandler(
+  options: McpOptions & { readonly maxRequestBodySize: number },
+): Promise<McpHttpHandler> {
+  const sdk = await loadMcpLibrary();
+  const { maxRequestBodySize } = options;
+  const shared = new SharedTools(options, {
+    outputGrew: (id) => handler.notify.resourceUpdated(outputUri(id)),
+    leftRunning: () => handler.notify.resourcesChanged(),
+  });
+  const handler = sdk.createMcpHandler(
+    () => new McpSession(sdk, { ...options, era: 'modern' }, shared).server,
+    { legacy: 'reject', maxRequestBodySize },
+  );
+  const close = async (): Promise<void> => {
+    shared.watch.close();
+    await handler.close();
+  };
+  return { ...handler, close };
+}
+
+/** What outlives one request: the places that a caller has read up to, and the watch of what it left running. */
+class SharedTools {
+  readonly toolbox: Toolbox;
+  readonly watch: ProcessWatch;
+
+  constructor(
+    options: McpOptions,
+    notify: { outputGrew: (id: string) => void; leftRunning: () => void },
+  ) {
+    const { clock = systemClock, coalesceMs, report = () => undefined } = options;
+    this.watch = new ProcessWatch({
+      connect: async () => (await this.toolbox.context()).api,
+      clock,
+      outputGrew: notify.outputGrew,
+      ended: () => undefined,
+      report,
+      ...(coalesceMs !== undefined && { coalesceMs }),
+    });
+    const leftRunning = (id: string): void => {
+      notify.leftRunning();
+      this.watch.watchGrowth(id).catch(report);
+    };
+    this.toolbox = new Toolbox({ ...options, leftRunning });
+  }
+}
+
 class McpSession {
   readonly server: Server;
   private readonly sdk: Sdk;
@@ -63,31 +115,50 @@ class McpSession {
   private readonly toolbox: Toolbox;
   private readonly watch: ProcessWatch;
   private readonly sessionId: string;
+  private readonly tasks: McpTasks | undefined;
 
-  constructor(sdk: Sdk, options: McpOptions) {
+  constructor(sdk: Sdk, options: McpOptions, shared?: SharedTools) {
     this.sdk = sdk;
     this.options = options;
     this.sessionId = options.sessionId ?? randomId();
+    const hasTasks = options.era === 'modern' && options.taskKey !== undefined;
     this.server = new sdk.Server(
       { name: 'holdfast', title: 'Holdfast', version: VERSION },
       {
-        capabilities: { tools: {}, resources: { subscribe: true, listChanged: true }, logging: {} },
+        capabilities: {
+          tools: {},
+          resources: { subscribe: true, listChanged: true },
+          logging: {},
+          ...(hasTasks && { extensions: { [TASKS]: {} } }),
+        },
         instructions: INSTRUCTIONS,
+        // The tools never change while a server runs.
+        cacheHints: { 'tools/list': { ttlMs: 3_600_000, cacheScope: 'public' } },
       },
     );
     const { clock = systemClock, coalesceMs } = options;
-    this.watch = new ProcessWatch({
-      connect: async () => (await this.toolbox.context()).api,
-      clock,
-      outputGrew: (id) => this.send(this.server.sendResourceUpdated({ uri: outputUri(id) })),
-      ended: (process) => this.notifyEnd(process),
-      report: this.report,
-      ...(coalesceMs !== undefined && { coalesceMs }),
-    });
-    this.toolbox = new Toolbox({ ...options, leftRunning: (id) => this.leftRunning(id) });
+    this.watch =
+      shared?.watch ??
+      new ProcessWatch({
+        connect: async () => (await this.toolbox.context()).api,
+        clock,
+        outputGrew: (id) => this.send(this.server.sendResourceUpdated({ uri: outputUri(id) })),
+        ended: (process) => this.notifyEnd(process),
+        report: this.report,
+        ...(coalesceMs !== undefined && { coalesceMs }),
+      });
+    this.toolbox =
+      shared?.toolbox ?? new Toolbox({ ...options, leftRunning: (id) => this.leftRunning(id) });
+    if (hasTasks && options.taskKey)
+      this.tasks = new McpTasks(sdk, this.toolbox, {
+        key: options.taskKey,
+        owner: options.by ?? '',
+        resultOf: shapeOf,
+      });
+    this.tasks?.serve(this.server);
     // The library's own way: it is no event target.
     // oxlint-disable-next-line unicorn/prefer-add-event-listener
-    this.server.onclose = () => this.watch.close();
+    if (!shared) this.server.onclose = () => this.watch.close();
     this.serveTools();
     this.serveResources();
   }
@@ -112,6 +183,8 @@ class McpSession {
         throw new sdk.ProtocolError(InvalidParams, `There is no tool "${params.name}".`);
       }
       const call = this.callOf(context);
+      const task = await this.tasks?.begin(params, context, call);
+      if (task) return task;
       const answer = await this.toolbox.call(params.name, params.arguments, call);
       if (answer.isError)
         return { content: [jsonText({ success: false, error: answer.text })], isError: true };
@@ -122,8 +195,10 @@ class McpSession {
   private callOf({ mcpReq }: ServerContext): ToolCall {
     const { id, signal, _meta: meta } = mcpReq;
     const token = meta?.progressToken;
+    const named = callIdOf(meta);
+    const callId = this.options.era === 'modern' ? named : (named ?? `${this.sessionId}-${id}`);
     const call = {
-      callId: callIdOf(meta) ?? `${this.sessionId}-${id}`,
+      ...(callId !== undefined && { callId }),
       ...(this.options.cancelEndsProcess === true ? { interrupt: signal } : { signal }),
     };
     if (token === undefined)

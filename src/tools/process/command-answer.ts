@@ -2,6 +2,7 @@
 // fails, a snapshot follows, and the answer always has the id.
 
 import { HoldfastError } from '../../protocol/errors.ts';
+import { causeWords, weaknessWords } from '../../protocol/confinement/words.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { STATUS_BYTES, parseStatus } from './command-line.ts';
 import { describeOutcome, quietMs, statusOf, succeeded } from './ending.ts';
@@ -116,6 +117,8 @@ function advice(
   const given = process.command;
   const asks = asksForInput(text, outcome !== undefined);
   return [
+    ...(process.causes ?? []).map((cause) => notes.limited(causeWords(cause))),
+    ...[weaknessWords(process.confinement)].map((words) => words && notes.weak(words)),
     outcome !== undefined && !process.settled && notes.descendants,
     asks && stdin === 'none' && notes.closedStdin,
     asks && stdin === 'pipe' && !outcome && notes.openStdin,

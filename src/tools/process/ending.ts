@@ -29,11 +29,11 @@ export function describeOutcome(outcome: Outcome | undefined): string | undefine
     case 'exit':
       return undefined;
     case 'signal':
-      return `ended by ${outcome.signal}, ${outcome.by === 'outside' ? 'sent from outside' : `sent by ${outcome.by}`}`;
+      return `ended by ${outcome.signal}, ${outcome.by === 'outside' ? 'sent from outside' : `sent by ${outcome.by}`}${outcome.maybeOom ? '; perhaps memory ran out' : ''}`;
     case 'timeout':
       return `ended by its hard timeout after ${formatDuration(outcome.afterMs)}`;
     case 'oom':
-      return 'ended by the kernel: memory ran out';
+      return 'ended by the kernel because of its memory limit';
     case 'lost':
       return `how it ended is unknown: ${outcome.reason}`;
   }

@@ -44,7 +44,7 @@ export async function execute(
   // With an explicit run_in_background the command stays unchanged.
   const command =
     input.run_in_background === true ? input.command : (reading.promoted ?? input.command);
-  const timeoutMs = durationOf('timeout', input.timeout, DEFAULT_TIMEOUT_MS);
+  const timeoutMs = timeoutOf(input);
   const key = `tool-${call.callId ?? randomId()}`;
   const spec = startSpec(input, context.settings, { command, key, background });
   const target = { id: undefined as string | undefined, key };
@@ -63,6 +63,11 @@ export async function execute(
     if (!(error instanceof HoldfastError) || call.signal?.aborted === true) throw error;
     return { success: false, wall_duration_ms: 0, ...problemOf(error, target.id, background) };
   }
+}
+
+/** How long the caller of a command in the foreground waits. */
+export function timeoutOf({ timeout }: Pick<ToolInput<'execute'>, 'timeout'>): number {
+  return durationOf('timeout', timeout, DEFAULT_TIMEOUT_MS);
 }
 
 interface Started {
@@ -153,15 +158,29 @@ async function inForeground(
     if (ended.answer) return ended.answer;
     now = ended.process;
   }
-  const current = await commandAnswer(context, now, { command: input.command });
-  if (now.outcome) return current;
-  context.leftRunning(process.id);
+  if (!now.outcome) context.leftRunning(process.id);
   const capped = waitMs < leftMs;
+  return foregroundAnswer(context, now, {
+    command: input.command,
+    waitedMs: capped ? waitMs : request.timeoutMs,
+    capped,
+  });
+}
+
+/** Of a process that has ended, or whose caller waits no longer. */
+export async function foregroundAnswer(
+  context: ToolContext,
+  process: ProcessInfo,
+  waited: { readonly command: string; readonly waitedMs: number; readonly capped: boolean },
+): Promise<CommandAnswer> {
+  const { command, waitedMs, capped } = waited;
+  const current = await commandAnswer(context, process, { command });
+  if (process.outcome) return current;
   return {
     ...current,
     success: false,
     exit_code: -1,
-    error: `command timed out after ${formatDuration(capped ? waitMs : request.timeoutMs)} and is still running`,
+    error: `command timed out after ${formatDuration(waitedMs)} and is still running`,
     ...joinNotes(capped && notes.capped, notes.goesOn, current.note),
   };
 }

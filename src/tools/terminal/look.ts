@@ -114,7 +114,7 @@ export async function terminalScreenshot(
 }
 
 /** Without trailing empty lines; if it does not fit, the first lines are dropped. */
-async function shown(context: ToolContext, id: string, screen: ScreenText): Promise<Shown> {
+export async function shown(context: ToolContext, id: string, screen: ScreenText): Promise<Shown> {
   const { outcome } = await snapshot(context, id);
   const lines = screen.text.split('\n').map((line) => line.trimEnd());
   while (lines.at(-1) === '') lines.pop();

@@ -4,6 +4,7 @@ import { randomId } from '../../base/ids.ts';
 import type { TerminalRun } from '../../client/terminal-api.ts';
 import { UNTRUSTED } from '../process/command-answer.ts';
 import { joinNotes, notes } from '../notes.ts';
+import { shown } from './look.ts';
 import { readOutput } from '../text/output-reading.ts';
 import { durationOf, reportAsFailure } from '../tool-errors.ts';
 import type { ToolInput } from '../tool-inputs.ts';
@@ -29,10 +30,12 @@ export async function terminalRun(
     const result = await withProgress(context, timeoutMs, call, () =>
       context.api.terminals.run(params, abandonSignal(call)),
     );
-    const { exitCode, cwd, timedOut, ended } = result;
+    const { exitCode, cwd, timedOut, ended, completed } = result;
     return {
       success: exitCode === 0,
-      ...(await printedBy(context, id, result)),
+      ...(completed || ended
+        ? await printedBy(context, id, result)
+        : await whatItShows(context, id)),
       ...(exitCode !== undefined && { exit_code: exitCode }),
       ...(cwd !== undefined && { workdir: cwd }),
       ...(timedOut && { timed_out: true }),
@@ -55,6 +58,16 @@ async function printedBy(
     ...(text !== '' && { output: text, output_is: UNTRUSTED }),
     ...(truncated && { truncated: { ...truncated } }),
   };
+}
+
+/** While the command runs, its output is not known to be its own: the screen tells what to do next. */
+async function whatItShows(
+  context: ToolContext,
+  id: string,
+): Promise<Pick<Answer, 'screen' | 'output_is' | 'omitted_lines'>> {
+  const view = await context.api.terminals.snapshot(id, {});
+  const { screen, output_is, omitted_lines } = await shown(context, id, view);
+  return { screen, output_is, ...(omitted_lines !== undefined && { omitted_lines }) };
 }
 
 function advice(result: TerminalRun, capped: boolean): { note?: string } {

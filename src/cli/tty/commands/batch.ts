@@ -13,6 +13,7 @@ export const batch: TtyCommand = {
   name: 'batch',
   usage: "ID '[STEP, ...]' | ID --file PATH [--keep-going]",
   summary: 'Do several steps: type, paste, sendKeys, run, wait.',
+  examples: [`holdfast tty batch shell '[{"type":"ls"},{"sendKeys":["Enter"]}]'`],
   options: {
     file: { type: 'string', about: 'take the steps from a file' },
     'keep-going': { type: 'boolean', about: 'continue after a step that failed' },

@@ -6,6 +6,7 @@ export const dashboard: TtyCommand = {
   name: 'dashboard',
   usage: '',
   summary: 'Print the address of the web page that shows the terminals.',
+  examples: ['holdfast tty dashboard'],
   options: {},
   async run(call): Promise<TtyAnswer> {
     call.expect();

@@ -89,6 +89,7 @@ export const doctor: TtyCommand = {
   name: 'doctor',
   usage: '',
   summary: 'Check what terminals need on this machine.',
+  examples: ['holdfast tty doctor'],
   options: {},
   async run(call): Promise<TtyAnswer> {
     call.expect();

@@ -7,6 +7,8 @@ import type { ProcessInfo } from '../../../protocol/process.ts';
 import { orphanedFolders, removeTerminalFolder } from '../../../journal/terminal-folder.ts';
 import { parseDuration } from '../../arguments/units.ts';
 import { Caller } from '../../caller.ts';
+import { Output } from '../../output/output.ts';
+import { Progress } from '../../output/progress.ts';
 import { removeExited, whyKept, type ExitedFilter } from '../../local/exited.ts';
 import type { TtyAnswer, TtyCall, TtyCommand } from '../command.ts';
 import { TtyError } from '../envelope.ts';
@@ -15,6 +17,7 @@ import { terminalsOf } from '../sessions.ts';
 
 interface Filter extends ExitedFilter {
   readonly dryRun: boolean;
+  readonly progress: Progress;
 }
 
 interface Swept {
@@ -30,6 +33,7 @@ export const gc: TtyCommand = {
   name: 'gc',
   usage: '[--dry-run] [--older-than 7d] [--all-homes]',
   summary: 'Delete terminals that have ended.',
+  examples: ['holdfast tty gc'],
   options: {
     'dry-run': { type: 'boolean', about: 'only say what would be removed' },
     'stale-only': { type: 'boolean', about: 'only those that were lost' },
@@ -45,23 +49,31 @@ export const gc: TtyCommand = {
   },
   async run(call): Promise<TtyAnswer> {
     call.expect();
-    const filter = {
+    const asked = {
       dryRun: call.flag('dry-run'),
       lostOnly: call.flag('stale-only'),
       olderMs: ageMs(call.text('older-than')),
     };
+    const { stdout, stderr, env } = call.options;
+    const colour = !env['NO_COLOR'] && env['TERM'] !== 'dumb';
+    const out = new Output({ stdout, stderr, json: call.flag('json'), raw: false, colour });
+    const filter = {
+      ...asked,
+      progress: new Progress(out, (done, all) => `${done} of ${all} seen`),
+    };
     const homes = call.flag('all-homes')
       ? await sweepAll(call, filter)
       : [await sweep(call.caller, filter)];
+    out.endLive();
     const removed = homes.flatMap(({ removedSessions }) => removedSessions);
     const result = {
       dryRun: filter.dryRun,
       homes,
       removedSessionCount: removed.length,
-      totalBytesFreed: homes.reduce((sum, each) => sum + each.totalBytesFreed, 0),
+      totalBytesFreed: homes.reduce((total, each) => total + each.totalBytesFreed, 0),
       deregisteredHomes: homes.filter((each) => each.deregistered).map(({ home }) => home),
     };
-    return { result, lines: removed };
+    return { result, lines: removed, ...(removed.length === 0 && { note: 'nothing to remove.' }) };
   },
 };
 
@@ -112,7 +124,9 @@ async function sweep(caller: Caller, filter: Filter): Promise<Swept> {
   const skippedSessions: { sessionId: string; reason: string }[] = [];
   let totalBytesFreed = 0;
   const existed = existsSync(caller.home);
-  for (const process of existed ? await terminalsOf(caller) : []) {
+  const terminals = existed ? await terminalsOf(caller) : [];
+  for (const [index, process] of terminals.entries()) {
+    filter.progress.at(index, terminals.length);
     const reason = whyKept(process, filter);
     const problem = reason ?? (filter.dryRun ? undefined : await remove(caller, process));
     if (problem !== undefined) {

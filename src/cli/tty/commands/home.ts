@@ -11,6 +11,7 @@ export const homeList: TtyCommand = {
   name: 'home list',
   usage: '[--all]',
   summary: 'List the state directories that have had sessions.',
+  examples: ['holdfast tty home list'],
   options: { all: { type: 'boolean', about: 'also those without a running session' } },
   async run(call): Promise<TtyAnswer> {
     call.expect();
@@ -50,6 +51,7 @@ export const homeForget: TtyCommand = {
   name: 'home forget',
   usage: 'PATH',
   summary: 'Take a state directory off the list. Nothing in it is touched.',
+  examples: ['holdfast tty home forget /tmp/old-home'],
   options: {},
   run: async (call): Promise<TtyAnswer> => {
     const [given = ''] = call.expect('PATH');

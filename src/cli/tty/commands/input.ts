@@ -25,6 +25,10 @@ export const run: TtyCommand = {
   name: 'run',
   usage: "ID 'COMMAND' | ID --file PATH [--timeout 30000] [--no-wait]",
   summary: 'Type a command and wait for its end.',
+  examples: [
+    "holdfast tty run shell 'git status'",
+    "holdfast tty run shell 'make' --timeout 60000",
+  ],
   options: {
     file,
     timeout: {
@@ -184,6 +188,10 @@ export const type: TtyCommand = {
   name: 'type',
   usage: 'ID TEXT | ID --file PATH [--append-newline]',
   summary: 'Type a text.',
+  examples: [
+    "holdfast tty type shell 'ls -l'",
+    "holdfast tty type shell --append-newline 'print(42)'",
+  ],
   options: { file, 'append-newline': { type: 'boolean', about: 'and one line end' } },
   async run(call): Promise<TtyAnswer> {
     const [id = '', text] = call.expect('ID', '[TEXT]');
@@ -200,6 +208,7 @@ export const paste: TtyCommand = {
   name: 'paste',
   usage: 'ID TEXT | ID --file PATH',
   summary: 'Paste a text: in brackets when the program asked for them.',
+  examples: ['holdfast tty paste shell --file script.py'],
   options: { file },
   async run(call): Promise<TtyAnswer> {
     const [id = '', text] = call.expect('ID', '[TEXT]');
@@ -217,6 +226,7 @@ export const sendKeys: TtyCommand = {
   name: 'send-keys',
   usage: 'ID KEY...',
   summary: 'Press keys: Enter, C-c, ctrl+c, Up, F5, alt+x, …',
+  examples: ['holdfast tty send-keys shell Up Enter', 'holdfast tty send-keys shell C-c'],
   options: {},
   async run(call): Promise<TtyAnswer> {
     const [id = '', ...keys] = call.expect('ID', 'KEY...');
@@ -235,6 +245,7 @@ export const mark: TtyCommand = {
   name: 'mark',
   usage: 'ID LABEL',
   summary: 'Put a mark into the record.',
+  examples: ['holdfast tty mark shell before-deploy'],
   options: {},
   async run(call): Promise<TtyAnswer> {
     const [id = '', label = ''] = call.expect('ID', 'LABEL');
@@ -248,6 +259,7 @@ export const resize: TtyCommand = {
   name: 'resize',
   usage: 'ID --cols N --rows N',
   summary: 'Change the size.',
+  examples: ['holdfast tty resize shell --cols 120 --rows 40'],
   options: {
     cols: { type: 'string', about: 'columns' },
     rows: { type: 'string', about: 'rows' },
@@ -269,6 +281,7 @@ export const signal: TtyCommand = {
   name: 'signal',
   usage: 'ID SIGNAL',
   summary: `Send one of ${SIGNALS.join(', ')}.`,
+  examples: ['holdfast tty signal shell SIGINT'],
   options: { all: { type: 'boolean', about: 'to every process in it, not only the one in front' } },
   async run(call): Promise<TtyAnswer> {
     const [id = '', name = ''] = call.expect('ID', 'SIGNAL');

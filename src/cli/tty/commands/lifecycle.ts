@@ -27,6 +27,10 @@ export const create: TtyCommand = {
   name: 'create',
   usage: '[options] [-- COMMAND...]',
   summary: 'Open a terminal with a shell, or with a command.',
+  examples: [
+    'holdfast tty create --name shell -- bash',
+    'holdfast tty create --cols 120 --rows 40 -- vim notes.txt',
+  ],
   options: {
     shell: { type: 'string', about: 'the shell (default $SHELL, else /bin/sh)' },
     command: { type: 'string', about: 'the same as --shell' },
@@ -113,6 +117,7 @@ export const list: TtyCommand = {
   name: 'list',
   usage: '[--all]',
   summary: 'List sessions that run; with --all also those that have ended.',
+  examples: ['holdfast tty list'],
   options: { all: { type: 'boolean', about: 'also those that have ended' } },
   async run(call): Promise<TtyAnswer> {
     call.expect();
@@ -137,7 +142,7 @@ function rowOf({ caller }: TtyCall, process: ProcessInfo) {
     command: process.argv,
     createdAt: new Date(process.startedAtMs).toISOString(),
     ...(process.name !== undefined && { name: process.name }),
-    pid: process.pid,
+    pid: process.outcome?.kind === 'lost' ? null : process.pid,
   };
 }
 
@@ -145,6 +150,7 @@ export const inspect: TtyCommand = {
   name: 'inspect',
   usage: 'ID',
   summary: 'Show all details of a terminal.',
+  examples: ['holdfast tty inspect shell --json'],
   options: {},
   async run(call): Promise<TtyAnswer> {
     const [id = ''] = call.expect('ID');
@@ -183,7 +189,7 @@ export const inspect: TtyCommand = {
 
 /** A screen is rendered from the journal for each command that needs one, also after the exit. */
 function rendererRuntime({ settings }: TtyCall, { state, outcome }: ProcessInfo) {
-  const backend = 'xterm-headless';
+  const backend = settings.renderers.screen;
   if (state === 'running')
     return {
       backend,
@@ -201,6 +207,7 @@ export const destroy: TtyCommand = {
   name: 'destroy',
   usage: 'ID [--force]',
   summary: 'End a terminal and everything in it.',
+  examples: ['holdfast tty destroy shell'],
   options: { force: { type: 'boolean', about: 'send SIGKILL at once' } },
   async run(call): Promise<TtyAnswer> {
     const [id = ''] = call.expect('ID');

@@ -15,6 +15,7 @@ export const snapshot: TtyCommand = {
   name: 'snapshot',
   usage: 'ID [--format structured|text] [--include-scrollback] [--include-cells]',
   summary: 'Show the screen.',
+  examples: ['holdfast tty snapshot shell'],
   options: {
     format: { type: 'string', about: 'structured (default) or text' },
     'include-scrollback': { type: 'boolean', about: 'also the lines that have scrolled off' },
@@ -46,7 +47,7 @@ export const snapshot: TtyCommand = {
         { bytes, seq: view.seq, kind: 'snapshot', name },
         {
           format,
-          rendererBackend: 'xterm-headless',
+          rendererBackend: call.settings.renderers.screen,
         },
       );
     }
@@ -59,6 +60,7 @@ export const wait: TtyCommand = {
   usage:
     'ID (--exit | --idle-ms N | --text T | --regex R | --screen-stable-ms N | --cursor-row N ...)',
   summary: 'Wait for the screen, for silence or for the end.',
+  examples: ["holdfast tty wait shell --text 'done'", 'holdfast tty wait shell --idle-ms 500'],
   options: {
     exit: { type: 'boolean', about: 'until its program has exited' },
     'idle-ms': { type: 'string', about: 'until nothing was printed for this long' },

@@ -27,6 +27,7 @@ export const screenshot: TtyCommand = {
   usage:
     'ID [--profile reference-dark|reference-light] [--show-cursor | --hide-cursor] [--out FILE]',
   summary: 'Paint the screen as PNG.',
+  examples: ['holdfast tty screenshot shell'],
   options: {
     'show-cursor': { type: 'boolean', about: 'with the cursor' },
     'hide-cursor': { type: 'boolean', about: 'without it (default)' },
@@ -60,7 +61,7 @@ export const screenshot: TtyCommand = {
       } as const;
       const { path, sha256 } = save(call, process, file, {
         profileName,
-        rendererBackend: 'holdfast',
+        rendererBackend: call.settings.renderers.picture,
         pngSizeBytes: png.length,
         pixelWidth: width,
         pixelHeight: height,
@@ -74,7 +75,7 @@ export const screenshot: TtyCommand = {
         artifactPath: path,
         pngSizeBytes: png.length,
         cursorVisible: showCursor,
-        rendererBackend: 'holdfast',
+        rendererBackend: call.settings.renderers.picture,
         pixelWidth: width,
         pixelHeight: height,
         sha256,
@@ -104,6 +105,7 @@ export const recordExport: TtyCommand = {
   name: 'record export',
   usage: 'ID --format asciicast|asciicast-v3|events|gif|apng|webm|mp4 [--out FILE]',
   summary: 'Write a recording.',
+  examples: ['holdfast tty record export shell --format gif'],
   options: {
     format: { type: 'string', about: recordingFormats.join(', ') },
     out: { type: 'string', about: 'file to write' },
@@ -143,7 +145,7 @@ export const recordExport: TtyCommand = {
       timingMode: timing,
       profileName,
       renderProfileHash: createHash('sha256').update(profileName).digest('hex'),
-      rendererBackend: 'holdfast',
+      rendererBackend: call.settings.renderers.picture,
       ...(format === 'asciicast' && castFacts(file.bytes)),
     };
     const saved = save(

@@ -1,7 +1,7 @@
 // `tty skills list`, `skills get`, `skills path`: instructions for agents on how to drive terminals.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TtyAnswer, TtyCall, TtyCommand } from '../command.ts';
 import { TtyError } from '../envelope.ts';
@@ -39,6 +39,7 @@ export const skillsList: TtyCommand = {
   name: 'skills list',
   usage: '',
   summary: 'List what can be read about driving terminals.',
+  examples: ['holdfast tty skills list'],
   options: {},
   run: async (call): Promise<TtyAnswer> => {
     call.expect();
@@ -58,6 +59,7 @@ export const skillsGet: TtyCommand = {
   name: 'skills get',
   usage: 'NAME',
   summary: 'Print one.',
+  examples: ['holdfast tty skills get agent-tty'],
   options: {},
   printsText: true,
   run: async (call): Promise<TtyAnswer> => {
@@ -69,10 +71,12 @@ export const skillsGet: TtyCommand = {
 export const skillsPath: TtyCommand = {
   name: 'skills path',
   usage: 'NAME',
-  summary: 'Say where its file is.',
+  summary: 'Print its folder.',
+  examples: ['holdfast tty skills path agent-tty'],
   options: {},
   run: async (call): Promise<TtyAnswer> => {
-    const { name, source, path } = named(call);
+    const { name, source, path: file } = named(call);
+    const path = dirname(file);
     return { result: { name, source, path }, lines: [path] };
   },
 };

@@ -12,6 +12,7 @@ export const version: TtyCommand = {
   name: 'version',
   usage: '',
   summary: 'Print the version.',
+  examples: ['holdfast tty version'],
   options: {},
   async run({ isPeer, options: { env, program } }): Promise<TtyAnswer> {
     const { version: node, platform, arch } = process;

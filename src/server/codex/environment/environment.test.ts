@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { caller, TestSession, type Answer } from '../../../../test/support/codex-session.ts';
 import { temporaryFolder } from '../../../../test/support/hosts.ts';
 import { capabilityMethods } from './capability-roots.ts';
+import { installedMethods } from './installed-capabilities.ts';
 import { environmentInfo, environmentMethods } from './environment.ts';
 import { fsMethods } from '../fs/fs.ts';
 
@@ -61,10 +62,12 @@ describe('the environment', () => {
     const methods = {
       ...fsMethods(about),
       ...capabilityMethods(about),
+      ...installedMethods(about),
       ...environmentMethods(about, () => environmentInfo(about)),
     };
     expect(capabilities).toEqual({
       capabilityDiscoverySandbox: true,
+      capabilityDiscoveryV2: true,
       fsWatchMissing: true,
       environmentConfigRead: true,
       httpHeaderEnvVars: true,
@@ -74,6 +77,7 @@ describe('the environment', () => {
     });
     for (const name of [
       'capabilityRoots/discoverV1',
+      'capabilities/discoverV2',
       'fs/watchMissing',
       'environmentConfig/read',
       'fs/open',

@@ -4,6 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { errnoOf } from '../../../base/disk.ts';
+import { codexHomeOf, SYSTEM_FOLDER } from './codex-home.ts';
 import { selectToml, TomlProblem } from './toml.ts';
 import { fsError } from '../fs/error.ts';
 import { openToRead } from '../fs/opened-path.ts';
@@ -29,6 +30,7 @@ export interface EnvironmentInfo {
 /** Each stands for methods that exist; a name that is absent counts as unsupported. */
 const capabilities = {
   capabilityDiscoverySandbox: true,
+  capabilityDiscoveryV2: true,
   fsWatchMissing: true,
   environmentConfigRead: true,
   httpHeaderEnvVars: true,
@@ -90,14 +92,13 @@ export function environmentMethods(
 
 /** More than anyone writes by hand, and parsed in a fifth of a second. */
 const MAX_CONFIG_BYTES = 256 * 1024;
-const SYSTEM_FOLDER = '/etc/codex';
 
 type Paths = readonly (readonly string[])[];
 
 async function readConfig(
   params: unknown,
   session: CodexSession,
-  { env, userHome }: CodexSurroundings,
+  surroundings: CodexSurroundings,
 ): Promise<unknown> {
   const fields = new Fields(params, 'struct EnvironmentConfigReadParams');
   parseUri(fields.text('cwd'));
@@ -105,10 +106,9 @@ async function readConfig(
   const requirements = pathsOf(fields, 'requirementsPaths');
   if (config.length + requirements.length === 0)
     throw invalid('at least one config or requirements path is required');
-  const given = env['CODEX_HOME'];
-  const codexHome = given?.startsWith('/') ? given : join(userHome, '.codex');
+  const codexHome = codexHomeOf(surroundings);
   return {
-    userHomeDir: uriOf(userHome),
+    userHomeDir: uriOf(surroundings.userHome),
     codexHomeDir: uriOf(codexHome),
     hostname: hostname(),
     // Weakest first, in the order of codex's layers.

@@ -84,10 +84,6 @@ export class FileHandles {
     await Promise.all([...this.files.keys()].map((id) => this.close(id)));
   }
 
-  get size(): number {
-    return this.files.size;
-  }
-
   private find(id: string): OpenFile {
     checkId(id);
     const files = this.files.get(id);

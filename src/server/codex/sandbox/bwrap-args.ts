@@ -68,6 +68,12 @@ function mountArgs(mounts: readonly Mount[]): string[] {
     '/dev',
     '--proc',
     '/proc',
+    // For root, a new /proc would have the machine's settings writable, such as the program that takes core dumps.
+    ...['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus'].flatMap((path) => [
+      '--ro-bind-try',
+      path,
+      path,
+    ]),
     ...(root ? rest : ordered).flatMap(mountArg),
     // Without a root mount the sandbox's root is a tmpfs, which is made read-only.
     ...(root ? [] : ['--remount-ro', '/']),

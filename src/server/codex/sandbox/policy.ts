@@ -24,8 +24,6 @@ export interface Rule {
   readonly access: Access;
   /** The name in the request, if it contained a link. */
   readonly alias?: BytePath;
-  /** Follows from a writable folder; the client did not name it. */
-  readonly implied?: boolean;
   /** May be missing. */
   readonly optional?: boolean;
 }
@@ -160,7 +158,7 @@ function protectedPaths(rules: readonly Rule[]): Rule[] {
     .filter(({ access, path }) => access === 'write' && path !== '/')
     .flatMap(({ path }) => PROTECTED.map((name) => join(path, name)))
     .filter((path) => !named.has(path))
-    .map((path) => ({ path, access: 'read', implied: true, optional: true }));
+    .map((path) => ({ path, access: 'read', optional: true }));
 }
 
 /** For a path that does not exist yet, the existing part is resolved. */

@@ -62,7 +62,8 @@ describe('the command line', () => {
     const args = await argsOf(managed(workspaceWrite, folder));
     expect(args).toBe(
       '/bin/sh -c trap "" INT; exec "$@" sandbox /usr/bin/bwrap --die-with-parent --unshare-user ' +
-        '--unshare-pid --unshare-ipc --unshare-net --cap-drop ALL --ro-bind / / --dev /dev --proc /proc ' +
+        '--unshare-pid --unshare-ipc --unshare-net --cap-drop ALL --ro-bind / / --dev /dev --proc /proc --ro-bind-try /proc/sys /proc/sys ' +
+        '--ro-bind-try /proc/sysrq-trigger /proc/sysrq-trigger --ro-bind-try /proc/irq /proc/irq --ro-bind-try /proc/bus /proc/bus ' +
         `--bind ${folder} ${folder} --ro-bind ${folder}/.git ${folder}/.git ` +
         '-- /usr/bin/env --default-signal=INT -- cmd a b',
     );

@@ -5,6 +5,7 @@ import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
+import { BUBBLEWRAP_PLACES } from '../../../host/limits/bubblewrap.ts';
 import { bubblewrapArgs, type Mount } from './bwrap-args.ts';
 import type { CutOff } from './denial.ts';
 import { accessTo, readPolicy, unenforceable, type Rule, type SandboxPolicy } from './policy.ts';
@@ -130,34 +131,10 @@ function splitLoaderVariables(env: SandboxPlan['env']): {
   };
 }
 
-/**
- * One for all connections of a server. `socketFolders`: folders of our sockets outside the home. HOLDFAST_BUBBLEWRAP
- * names a bubblewrap in another place.
- */
-export function sandboxTools(
-  home: string,
-  socketFolders: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): SandboxTools {
-  return {
-    hidden: [home, ...socketFolders],
-    tmpdir: env['TMPDIR'],
-    bubblewrap: findBubblewrap(env['HOLDFAST_BUBBLEWRAP']),
-  };
-}
-
-/** Never from a path that a client or a workspace could write to. */
-const PLACES = [
-  '/usr/bin/bwrap',
-  '/bin/bwrap',
-  '/usr/local/bin/bwrap',
-  '/run/current-system/sw/bin/bwrap',
-];
-
 /** Checks once whether it is installed and works on this kernel. */
 export function findBubblewrap(given?: string): () => Promise<string | undefined> {
   let found: Promise<string | undefined> | undefined;
-  return () => (found ??= firstWorking(given === undefined ? PLACES : [given]));
+  return () => (found ??= firstWorking(given === undefined ? BUBBLEWRAP_PLACES : [given]));
 }
 
 async function firstWorking(places: readonly string[]): Promise<string | undefined> {

@@ -57,7 +57,8 @@ async function attach(
     const session = await terminals.open(sees, request.params['id'] ?? '');
     const readOnly = request.query.get('readOnly') === 'true';
     const client = new AttachedClient(socket, session, { host, terminals, readOnly });
-    const from = await client.hello(afterOf(request.query.get('after')));
+    const [after, shown] = [numberOf(request.query, 'after'), numberOf(request.query, 'at')];
+    const from = await client.hello(after, shown);
     socket.off('message', holdBack);
     socket.on('message', (data, binary) => client.message(data, binary));
     if (socket.isPaused) socket.resume();
@@ -71,12 +72,12 @@ async function attach(
   }
 }
 
-function afterOf(text: string | null): number | undefined {
+function numberOf(query: URLSearchParams, field: 'after' | 'at'): number | undefined {
+  const text = query.get(field);
   if (text === null) return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new HoldfastError('invalid_input', '"after": must be the number of an event', {
-    field: 'after',
-  });
+  const problem = `"${field}": must be the number of an event`;
+  throw new HoldfastError('invalid_input', problem, { field });
 }
 
 class AttachedClient {
@@ -101,8 +102,8 @@ class AttachedClient {
     this.readOnly = readOnly;
   }
 
-  /** A new client gets the screen; one that reconnects continues after its last event. */
-  async hello(after: number | undefined): Promise<number> {
+  /** A new client gets the screen, now or after the event `at`; one that reconnects continues after its last event. */
+  async hello(after: number | undefined, at: number | undefined): Promise<number> {
     const { session } = this;
     const { size } = await session.info();
     if (after !== undefined) {
@@ -111,7 +112,7 @@ class AttachedClient {
     }
     const { seq, screen } = await this.terminals.look(
       session,
-      { behind: true },
+      { behind: true, ...(at !== undefined && { at }) },
       async (view, pictures) => ({ seq: view.seq, screen: await pictures.repaint(view) }),
     );
     this.sendJson({ type: 'hello', id: session.id, size, seq, screen });

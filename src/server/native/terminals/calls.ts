@@ -74,6 +74,7 @@ function lookCalls(
       const { format = 'structured', scrollback = false, cells = false, at } = call.query;
       const signal = call.exchange.gone;
       const look = { scrollback, ...(at !== undefined && { at }) };
+      call.exchange.unread.admit(call.exchange.caller.tokenId);
       if (format === 'text') return terminalsOf(call).snapshot(call.id, look, signal);
       const session = await terminals.open(call.owner.sees, call.id);
       const shape = { sessionId: session.id, include: { scrollback, cells } };
@@ -84,7 +85,8 @@ function lookCalls(
     },
     screenshotTerminal: async (call) => {
       const { owner: _owner, ...query } = call.query;
-      const { gone } = call.exchange;
+      const { gone, unread, caller } = call.exchange;
+      unread.admit(caller.tokenId);
       const { media, bytes, seq, missing } = await terminalsOf(call).screenshot(
         call.id,
         omitUndefined(query),
@@ -98,6 +100,7 @@ function lookCalls(
     recordTerminal: async (call) => {
       const { format = 'asciicast', owner: _owner, ...options } = call.query;
       const { exchange, id } = call;
+      exchange.unread.admit(exchange.caller.tokenId);
       const { media } = recordingKinds[format];
       const request = { format, ...omitUndefined(options), signal: exchange.gone };
       if (!isCast(request))

@@ -216,6 +216,7 @@ export const terminalOperations = {
       'A GET that asks to become a WebSocket. Without "after" the first message shows the screen; with it everything after that event follows. Binary messages from the server are the number of an event (8 bytes, little-endian) and output; texts are JSON: hello, event, missed, problem, end. Binary messages to the server are typed; texts are JSON: keys, paste, resize, signal. Any other GET is refused.',
     query: query({
       after: optional('Continue after the event with this number.', count),
+      at: optional('Begin with the screen as it was after this event.', count),
       readOnly: optional('true: this connection cannot type.', v.boolean()),
     }),
     media: 'application/octet-stream',

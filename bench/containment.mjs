@@ -1,0 +1,73 @@
+// What containment costs per start: the same `true` through keepers without and with cgroups, with limits and in bubblewrap, in turns.
+
+import { spawn } from 'node:child_process';
+import { runThrough } from './support/keeper.mjs';
+import { row } from './support/rows.mjs';
+import { median, timed } from './support/statistics.mjs';
+
+const TURNS = 200;
+const WARM_UP = 150;
+const BUBBLEWRAP =
+  '--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL --ro-bind / / --dev /dev --proc /proc -- sh -c true';
+
+export async function run(context) {
+  const plain = await context.openKeeper({ groups: false });
+  const grouped = await context.openKeeper();
+  const command = 'true';
+  const limits = { openFiles: 256, cpuSeconds: 60 };
+  const ways = {
+    raw: () => spawned('sh', ['-c', command]),
+    wrapped: () => spawned('bwrap', BUBBLEWRAP.split(' ')),
+    plain: () => runThrough(plain.link, { command }),
+    grouped: () => runThrough(grouped.link, { command }),
+    limited: () => runThrough(grouped.link, { command, limits }),
+    sandboxed: () => runThrough(plain.link, { command, sandbox: { fs: 'read-only' } }),
+  };
+  try {
+    const samples = Object.fromEntries(Object.keys(ways).map((way) => [way, []]));
+    for (let turn = -WARM_UP; turn < TURNS; turn += 1)
+      for (const [way, start] of Object.entries(ways)) {
+        const ms = await timed(start);
+        if (turn >= 0) samples[way].push(ms);
+      }
+    const p50 = Object.fromEntries(
+      Object.entries(samples).map(([way, each]) => [way, median(each)]),
+    );
+    const added = p50.wrapped - p50.raw;
+    const times = (way) => `${p50[way].toFixed(2)} ms against ${p50.plain.toFixed(2)} ms plain`;
+    return [
+      row({
+        what: 'a start in a cgroup of its own, of a plain one',
+        value: p50.grouped / p50.plain,
+        unit: 'times',
+        atMost: 1.1,
+        note: times('grouped'),
+      }),
+      row({
+        what: 'a start with limits, of a plain one',
+        value: p50.limited / p50.plain,
+        unit: 'times',
+        atMost: 1.15,
+        note: times('limited'),
+      }),
+      row({
+        what: 'what a sandbox adds, of what bubblewrap alone adds',
+        value: (p50.sandboxed - p50.plain) / added,
+        unit: 'times',
+        atMost: 1.1,
+        note: `${(p50.sandboxed - p50.plain).toFixed(2)} ms against ${added.toFixed(2)} ms`,
+      }),
+    ];
+  } finally {
+    await plain.stop();
+    await grouped.stop();
+  }
+}
+
+function spawned(file, args) {
+  return new Promise((resolve, reject) => {
+    spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+      .once('error', reject)
+      .once('close', resolve);
+  });
+}

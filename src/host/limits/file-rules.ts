@@ -1,0 +1,89 @@
+// The folders and files of a sandbox as rules: paths without links, and what they are.
+
+import { lstatSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { HoldfastError } from '../../protocol/errors.ts';
+import type { FilePolicy, Sandbox } from '../../protocol/confinement/confinement.ts';
+import type { LocalPaths } from '../start/mounts.ts';
+
+export interface FileRule {
+  readonly path: string;
+  readonly access: 'read' | 'write' | 'hide';
+  readonly kind: 'folder' | 'file';
+}
+
+export interface PathSurroundings {
+  readonly cwd: string;
+  readonly home: string;
+  /** Tells which paths may hang; these are not touched. */
+  readonly local?: LocalPaths | undefined;
+}
+
+/** The paths of a policy, absolute. */
+export function absolutePolicy(policy: FilePolicy, { cwd, home }: PathSurroundings): FilePolicy {
+  const absolute = (path: string): string => {
+    if (path === '~') return home;
+    return resolve(cwd, path.startsWith('~/') ? join(home, path.slice(2)) : path);
+  };
+  return {
+    write: policy.write.map(absolute),
+    ...(policy.hide && { hide: policy.hide.map(absolute) }),
+    ...(policy.read && { read: policy.read.map(absolute) }),
+  };
+}
+
+/** `hidden`: our own folders, which no policy opens; `visible`: what of them can be read. They may be missing. */
+export function fileRules(
+  fs: NonNullable<Sandbox['fs']>,
+  { hidden, visible }: { readonly hidden: readonly string[]; readonly visible: readonly string[] },
+  surroundings: PathSurroundings,
+): FileRule[] {
+  const { local } = surroundings;
+  const own = [
+    ...hidden.flatMap((path) => rulesFor('hide', path, local) ?? []),
+    ...visible.flatMap((path) => rulesFor('read', path, local) ?? []),
+  ];
+  if (fs === 'open') return [{ path: '/', access: 'write', kind: 'folder' }, ...own];
+  if (fs === 'read-only') return [{ path: '/', access: 'read', kind: 'folder' }, ...own];
+  const { write, hide = [], read = ['/'] } = absolutePolicy(fs, surroundings);
+  const needed = (access: FileRule['access'], path: string): FileRule[] => {
+    const rules = rulesFor(access, path, local);
+    if (!rules) throw missing(access, path);
+    return rules;
+  };
+  // Without the root there are no links, so a folder is also mounted at the name that was given.
+  const linked = !read.includes('/');
+  return [
+    ...read.flatMap((path) => rulesFor('read', path, local, linked) ?? []),
+    ...write.flatMap((path) => needed('write', path)),
+    ...hide.flatMap((path) => needed('hide', path)),
+    ...own,
+  ];
+}
+
+/** Undefined if there is no such path. */
+function rulesFor(
+  access: FileRule['access'],
+  path: string,
+  local: LocalPaths | undefined,
+  linked = false,
+): FileRule[] | undefined {
+  const where = local?.find(path) ?? 'local';
+  if (where === 'nothing') return undefined;
+  // On a file system that may hang, bubblewrap finds out what it is.
+  if (where === 'elsewhere') return [{ path, access, kind: 'folder' }];
+  try {
+    const real = realpathSync.native(path);
+    const kind = lstatSync(real).isDirectory() ? 'folder' : 'file';
+    const rule = { path: real, access, kind } as const;
+    return linked && real !== path ? [rule, { ...rule, path }] : [rule];
+  } catch {
+    return undefined;
+  }
+}
+
+function missing(access: FileRule['access'], path: string): HoldfastError {
+  const verb = access === 'write' ? 'made writable' : 'hidden';
+  const problem = `${path} does not exist or cannot be entered, so it cannot be ${verb}.`;
+  return new HoldfastError('sandbox_unenforceable', problem, { path });
+}
