@@ -32,7 +32,7 @@ function keeperOver(host: Host, clock: FakeClock, left = (): void => undefined):
       end: async () => undefined,
     },
     stopping: () => undefined,
-    released: () => undefined,
+    released: () => Promise.resolve(),
     left,
   });
 }

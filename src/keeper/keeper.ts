@@ -43,7 +43,7 @@ export interface KeeperOptions {
   /** Called with the reason when it begins to stop. */
   readonly stopping: (reason: string) => void;
   /** Called when everything has ended that can be ended, to release the home. Must not throw. */
-  readonly released: (report: CloseReport) => void;
+  readonly released: (report: CloseReport) => Promise<void>;
   /** Called once, after the last client has got its answers. */
   readonly left: () => void;
 }
@@ -98,7 +98,7 @@ export class Keeper {
     const { host, server } = this.options;
     if (server.isSupervised) await server.end();
     const report = await host.shutDown(graceMs);
-    this.options.released(report);
+    await this.options.released(report);
     // After the answer to the client that asked for the stop.
     setImmediate(() => void this.leave().then(() => clearInterval(alive)));
     return report;

@@ -37,7 +37,7 @@ describe('a log', () => {
     await log.flush();
     log.note('warn', problemEntry(`unexpected: Error: no\n    at ${HOSTILE}`));
     log.note('info', { event: 'stop', message: 'SIGTERM' });
-    log.close();
+    await log.close();
     const text = String.raw`x\u{a}2026-01-01T00:00:00.000Z error \u{1b}[2J\"\u{202e}`;
     const lines = readFileSync(path, 'utf8').split('\n');
     expect(lines.map((line) => line.replace(/^\d\S+ /, ''))).toEqual([
@@ -54,13 +54,13 @@ describe('a log', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  it('[LOG1] as JSON each line is one object of printable ASCII, which gives the exact names back', () => {
+  it('[LOG1] as JSON each line is one object of printable ASCII, which gives the exact names back', async () => {
     const { log, path } = open({ format: 'json' });
     log.note('info', { event: 'exit', process: { owner: 'cli', id: HOSTILE }, message: 'exit 7' });
     log.note('warn', problemEntry(`it failed\n  ${HOSTILE}`));
     const more = { status: 200, route: 'GET /a' };
     log.note('info', { event: 'request', message: 'GET /a 200', more });
-    log.close();
+    await log.close();
     const text = readFileSync(path, 'utf8');
     expect(text).toMatch(/^[\x20-\x7e\n]*$/);
     const lines = text.trimEnd().split('\n');
@@ -79,13 +79,25 @@ describe('a log', () => {
     ]);
   });
 
-  it('[LOG1] lines below its level are left out', () => {
+  it('[LOG1] lines below its level are left out', async () => {
     const { log, path } = open({ level: 'warn' });
     for (const level of ['debug', 'info', 'warn', 'error'] as const)
       log.note(level, { event: 'x', message: level });
     expect([log.has('info'), log.has('warn')]).toEqual([false, true]);
-    log.close();
+    await log.close();
     expect(readFileSync(path, 'utf8').match(/(?<=: )\w+$/gm)).toEqual(['warn', 'error']);
+  });
+
+  it('[LOG2] a line that is being written when the log closes is in it, before the last one', async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const { log, path } = open();
+      log.note('info', { event: 'a', message: 'first' });
+      const flushed = log.flush();
+      log.note('info', { event: 'b', message: 'last' });
+      await log.close();
+      expect(readFileSync(path, 'utf8').match(/(?<=: ).+$/gm)).toEqual(['first', 'last']);
+      await flushed;
+    }
   });
 
   it('[LOG2] is bounded: beyond its size the file becomes the older one, of which there is one', async () => {
@@ -96,7 +108,7 @@ describe('a log', () => {
         log.note('info', { event: 'start', message: `${batch}.${line}` });
       await log.flush();
     }
-    log.close();
+    await log.close();
     const [older, newer] = [readFileSync(`${path}.1`, 'utf8'), readFileSync(path, 'utf8')];
     expect(Math.max(older.length, newer.length)).toBeLessThan(1500);
     expect(`${older}${newer}`).toMatch(/49\.4\n$/);
@@ -104,10 +116,10 @@ describe('a log', () => {
     expect(files.length).toBeGreaterThan(5);
   });
 
-  it('[LOG2] a file that an earlier program left too large is rotated at once', () => {
+  it('[LOG2] a file that an earlier program left too large is rotated at once', async () => {
     const { log, path } = open();
     log.note('warn', { event: 'x', message: 'y'.repeat(190) });
-    log.close();
+    await log.close();
     const next = new Log({
       path,
       clock: new FakeClock(),
@@ -117,11 +129,11 @@ describe('a log', () => {
       format: 'text',
       maxBytes: 100,
     });
-    next.close();
+    await next.close();
     expect([statSync(path).size, statSync(`${path}.1`).size > 200]).toEqual([0, true]);
   });
 
-  it('[LOG2] is written in batches: many changes of a moment are one write, a moment later; problems at once', () => {
+  it('[LOG2] is written in batches: many changes of a moment are one write, a moment later; problems at once', async () => {
     const { log, path, clock } = open();
     const note = (message: string): void => log.note('info', { event: 'start', message });
     for (let line = 0; line < 1000; line += 1) note(String(line));
@@ -129,7 +141,7 @@ describe('a log', () => {
     // More than may wait for a disk: the rest is counted.
     for (let line = 0; line < 10_000; line += 1) note(String(line));
     log.note('warn', { event: 'problem', message: 'not the last one' });
-    log.close();
+    await log.close();
     const lines = readFileSync(path, 'utf8').split('\n');
     expect(lines[0]).toContain('missing keeper: 1001 lines could not be written');
     expect(lines).toHaveLength(1 + 10_000 + 1);
@@ -137,6 +149,6 @@ describe('a log', () => {
     now.log.note('info', { event: 'a', message: 'before' });
     now.log.note('error', { event: 'b', message: 'now' });
     expect(readFileSync(now.path, 'utf8').match(/(?<=: )\w+$/gm)).toEqual(['before', 'now']);
-    now.log.close();
+    await now.log.close();
   });
 });

@@ -74,7 +74,8 @@ export class Log {
   private waiting: Line[] = [];
   private missing = 0;
   private cancel: (() => void) | undefined;
-  private busy = false;
+  /** The write of a pool thread that is under way. */
+  private writing: Promise<void> | undefined;
 
   constructor(options: LogOptions) {
     this.options = options;
@@ -116,7 +117,9 @@ export class Log {
     else this.writeSoon();
   }
 
-  close(): void {
+  /** Writes what is waiting, in order. A thread that still writes keeps the descriptor until it has finished. */
+  async close(): Promise<void> {
+    await this.writing;
     this.cancel?.();
     const { fd } = this;
     if (fd === undefined) return;
@@ -127,24 +130,28 @@ export class Log {
 
   /** Writes the waiting lines; also called by a timer after each line. */
   async flush(): Promise<void> {
-    if (this.fd === undefined || this.busy || this.waiting.length === 0) return;
-    this.busy = true;
+    const { fd } = this;
+    if (fd === undefined || this.writing || this.waiting.length === 0) return;
+    this.writing = this.writeInThread(fd);
+    await this.writing;
+    this.writing = undefined;
+    if (this.waiting.length > 0) this.writeSoon();
+  }
+
+  private async writeInThread(fd: number): Promise<void> {
     const count = this.waiting.length;
     const missing = this.missing;
     try {
-      const { bytesWritten } = await writing(this.fd, Buffer.from(this.take()));
+      const { bytesWritten } = await writing(fd, Buffer.from(this.take()));
       this.wrote(bytesWritten);
     } catch {
       // The disk refuses: the next line that is written says how many are missing.
       this.missing += missing + count;
-    } finally {
-      this.busy = false;
     }
-    if (this.waiting.length > 0) this.writeSoon();
   }
 
   private writeSoon(): void {
-    if (this.busy) return;
+    if (this.writing) return;
     this.cancel ??= this.options.clock.after(BATCH_MS, () => {
       this.cancel = undefined;
       void this.flush();
@@ -159,7 +166,7 @@ export class Log {
     try {
       const bytes = writeSync(fd, this.take());
       // A rotation would close the file under the thread that writes.
-      if (!this.busy) this.wrote(bytes);
+      if (!this.writing) this.wrote(bytes);
       else this.bytes += bytes;
     } catch {
       this.missing += missing + count;

@@ -95,9 +95,10 @@ class Problems {
     return this.log;
   }
 
-  close(): void {
-    this.log?.close();
+  async close(): Promise<void> {
+    const { log } = this;
     this.log = undefined;
+    await log?.close();
   }
 
   readonly report = (problem: string): void => {
@@ -180,12 +181,12 @@ async function open(given: KeeperArguments, { lock, earlierPid, problems }: Take
     version: VERSION,
     idleMs,
     stopping: (message) => log.note('info', { event: 'stop', message }),
-    released: (closed) => {
+    released: async (closed) => {
       for (const problem of closed.problems) report(`closing: ${problem}`);
       note(closed);
       if (closed.survivors.length + closed.problems.length > 0) exitCode = 1;
       log.note('info', { event: 'stop', message: closeReason(closed) });
-      problems.close();
+      await problems.close();
       release(home, lock, report);
     },
     left: () => loadPosix()?.exit(exitCode),

@@ -146,15 +146,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const { signal } = options;
     const { pid } = process;
     const log = lock && openLog(taken, home);
-    releases.add(() => {
-      log?.note('stop', closed ? 'it was asked to end' : 'it cannot serve');
-      log?.close();
-    });
+    releases.add(() => log?.close(closed ? 'it was asked to end' : 'it cannot serve'));
     const server = await open(
       { ...taken, ...(log && { report: log.report, access: log.access }), signal },
       { home, socket, releases },
     );
-    log?.note('start', `pid ${pid}, version ${VERSION}, keeper ${server.keeperPid}, ${server.url}`);
+    log?.started(`pid ${pid}, version ${VERSION}, keeper ${server.keeperPid}, ${server.url}`);
     const startTicks = readEntry(pid)?.startTicks ?? 0;
     const { again = [], portIsTyped = false } = taken;
     const startedAtMs = Date.now();

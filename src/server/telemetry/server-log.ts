@@ -15,8 +15,9 @@ export interface Reporters {
 }
 
 export interface ServerLog extends Reporters {
-  note(event: string, message: string): void;
-  close(): void;
+  started(message: string): void;
+  /** Its last line says why the server ends. */
+  close(reason: string): Promise<void>;
 }
 
 const STDERR_FD = 2;
@@ -39,11 +40,14 @@ export function openServerLog(
       if (!isStderr) report(problem);
     },
     access: log.has('debug') ? (entry) => (noteRequest(log, entry), access?.(entry)) : access,
-    note: (event, message) => {
-      log.note('info', { event, message });
+    started: (message) => {
+      log.note('info', { event: 'start', message });
       log.writeNow();
     },
-    close: () => log.close(),
+    close: (message) => {
+      log.note('info', { event: 'stop', message });
+      return log.close();
+    },
   };
 }
 
