@@ -1,0 +1,84 @@
+// What a start asks for opens nothing that its sandbox hides: the state directory, and the machine's own /proc, /sys and /dev.
+
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import type { StartSpec } from '../../src/protocol/operations.ts';
+import { Tokens } from '../../src/server/http/tokens.ts';
+import { inProcess, OWNER, overKeeper, temporaryFolder } from '../support/hosts.ts';
+
+const means = await (await inProcess()).enforcement(OWNER, {});
+const hides = means.hidden.by === 'bubblewrap';
+
+/** A keeper with a hidden token of alice, and a secret in its home. */
+async function hidden(home = temporaryFolder()) {
+  const link = await overKeeper({ folder: home });
+  new Tokens(home, systemClock).create('alice');
+  writeFileSync(join(home, 'secret'), 'SECRET\n');
+  const run = async (spec: StartSpec): Promise<string> => {
+    const { process } = await link.start('alice', { waitMs: 60_000, settleMs: 1000, ...spec });
+    const { text } = await link.text('alice', { id: process.id });
+    return text;
+  };
+  return { home, run };
+}
+
+describe.skipIf(!hides)('a sandbox that a start asks for', () => {
+  it('[CT26] opens no file and no folder of the state directory, by whatever name', async () => {
+    const { home, run } = await hidden();
+    const link = join(temporaryFolder(), 'link');
+    symlinkSync(join(home, 'journals'), link);
+    for (const path of ['tokens.json', 'journals', 'keeper.sock', '.'].map((name) =>
+      join(home, name),
+    ))
+      for (const fs of [{ write: [path] }, { write: [], read: ['/', path] }])
+        await expect(run({ command: 'true', cwd: '/', sandbox: { fs } })).rejects.toMatchObject({
+          code: 'sandbox_unenforceable',
+          details: { path },
+        });
+    await expect(
+      run({ command: 'true', cwd: '/', sandbox: { fs: { write: [link] } } }),
+    ).rejects.toMatchObject({ code: 'sandbox_unenforceable' });
+    const text = await run({
+      command: `cat ${home}/secret; ls ${home}; echo end`,
+      cwd: '/',
+      sandbox: { fs: { write: ['/'] } },
+    });
+    expect(text).toMatch(/denied[^]*denied[^]*end\n$/);
+  });
+
+  it("[CT26] leads to no process, setting or cgroup of others by the machine's /proc, /sys and /dev", async () => {
+    const { run } = await hidden();
+    for (const path of ['/proc', '/proc/sys', '/proc/self', '/sys', '/sys/fs/cgroup', '/dev'])
+      await expect(
+        run({ command: 'true', cwd: '/', sandbox: { fs: { write: [path] } } }),
+      ).rejects.toMatchObject({ code: 'sandbox_unenforceable' });
+    const look = [
+      'ls /proc | grep -c "^[0-9]"',
+      'test -w /proc/sys/kernel/core_pattern && echo settings',
+      'find /sys/fs/cgroup -name cgroup.procs -writable | grep -q . && echo groups',
+      'ls /dev | grep -cE "^(vd|sd|nvme|loop)"',
+      'echo x > /dev/null && echo null',
+    ].join('; ');
+    const fs = { write: ['/dev/null', '/dev/shm'], read: ['/', '/proc', '/sys', '/dev'] };
+    const [seen, ...rest] = (await run({ command: look, cwd: '/', sandbox: { fs } })).split('\n');
+    expect(Number(seen)).toBeLessThan(10);
+    expect(rest).toEqual(['0', 'null', '']);
+  });
+
+  it('[CT29] moves neither the state directory nor a folder around it', async () => {
+    const around = temporaryFolder();
+    const home = join(around, 'folder', 'home');
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+    const { run } = await hidden(home);
+    const moved = join(around, 'moved');
+    for (const from of [home, join(around, 'folder')]) {
+      const rename = `perl -e 'print rename("${from}", "${moved}") ? "moved" : "refused"'`;
+      expect(await run({ command: rename, cwd: '/' })).toBe('refused');
+    }
+    expect(existsSync(moved)).toBe(false);
+    // Files beside it can be.
+    expect(await run({ command: `cd ${around}/folder && touch a && mv a b && ls b` })).toBe('b\n');
+  });
+});
