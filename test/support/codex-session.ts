@@ -38,6 +38,10 @@ export class TestSession implements CodexSession {
     return undefined;
   }
 
+  policy(): undefined {
+    return undefined;
+  }
+
   notify(method: string, params: unknown): void {
     this.notes.push({ method, params: params as Note['params'] });
     for (const wake of this.waiting.splice(0)) wake();

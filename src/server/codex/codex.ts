@@ -6,6 +6,7 @@ import { realpathSync } from 'node:fs';
 import { BufferPool } from '../../base/bytes/buffer-pool.ts';
 import type { Clock } from '../../base/clock.ts';
 import { VERSION } from '../../base/version.ts';
+import { OwnerPolicies } from '../../host/limits/owner-policies.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
 import { defaultLimits } from '../../protocol/limits.ts';
 import { openHome } from '../../keeper/home.ts';
@@ -49,6 +50,7 @@ export function codexOptions(options: CodexDoorOptions): CodexOptions {
     clock,
     report,
     home: realpathSync(home),
+    policies: new OwnerPolicies(home, () => clock.wallMs()),
     sessions: new Sessions({ host, clock, detachMs, report }),
     surroundings: {
       env,

@@ -3,6 +3,7 @@
 
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../base/clock.ts';
+import type { OwnerPolicies } from '../../host/limits/owner-policies.ts';
 import { HoldfastError, errors } from '../../protocol/errors.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
 import type { Caller } from '../http/gate.ts';
@@ -35,6 +36,8 @@ export interface CodexOptions {
   readonly surroundings: CodexSurroundings;
   /** The state directory, which scoped tokens cannot reach. */
   readonly home: string;
+  /** What the tokens of each owner allow. */
+  readonly policies: OwnerPolicies;
   readonly keepMs: number;
   readonly graceMs: number;
   readonly sandbox: SandboxTools;
@@ -238,6 +241,7 @@ export class CodexConnection implements WireListener {
       gone: this.closing.signal,
       admin: this.caller.admin,
       home: this.options.home,
+      policy: () => (this.caller.admin ? undefined : this.options.policies.of(this.caller.owner)),
     };
   }
 

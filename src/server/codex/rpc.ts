@@ -1,6 +1,8 @@
 // JSON-RPC as codex speaks it: errors, and the interface of methods. There is no "jsonrpc" member; an error has a code
 // and a text that clients compare.
 
+import type { OwnerPolicy } from '../../host/limits/ceilings.ts';
+
 /** Sent to the client as it is; any other error of a method becomes `failed`. */
 export class RpcError extends Error {
   readonly code: number;
@@ -41,6 +43,8 @@ export interface CodexSession {
   readonly admin: boolean;
   /** Holdfast's state directory, absolute and without links. */
   readonly home: string;
+  /** What the token allows, as of now; undefined for the admin. */
+  policy(): OwnerPolicy | undefined;
 }
 
 /** `params` is undefined if the client sent none. Resolves to the result, never undefined. */

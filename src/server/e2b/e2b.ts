@@ -9,6 +9,7 @@ import { ControlPlane } from './control-plane.ts';
 import { connectError, E2bError, sandboxGone } from './errors.ts';
 import { FileTransfer } from './files/file-transfer.ts';
 import { FilesystemService } from './files/filesystem-service.ts';
+import { SandboxPaths } from './files/sandbox-paths.ts';
 import { readEnvelope, readMessage, type Fields } from './messages.ts';
 import { ProcessService } from './process-service.ts';
 import { sandboxIdOf, type SandboxStore } from './sandbox-store.ts';
@@ -32,15 +33,16 @@ export class E2b {
   constructor(options: E2bOptions, store: SandboxStore, tokens: SandboxTokens) {
     this.store = store;
     this.controlPlane = new ControlPlane(store, tokens, options.home);
+    const paths = new SandboxPaths(options.home, options.clock);
     this.files = new FileTransfer({
-      home: options.home,
+      paths,
       store,
       tokens,
       clock: options.clock,
       target: (exchange) => this.target(exchange),
     });
     const processes = new ProcessService(options);
-    const folders = new FilesystemService(options.home, options.clock);
+    const folders = new FilesystemService(paths, options.clock);
     this.unary = { ...processes.unary, ...folders.unary };
     this.streams = { ...processes.streams, ...folders.streams };
   }

@@ -125,8 +125,9 @@ function credentialReader(store: SandboxStore, tokens: SandboxTokens) {
     const named = headers['e2b-sandbox-id'];
     if (named !== undefined && named !== id)
       throw new E2bError('not_found', 'There is no such sandbox for this token.');
-    if (!store.find(id)) throw sandboxGone();
-    const owner = sandboxOwner(id);
+    const sandbox = store.find(id);
+    if (!sandbox) throw sandboxGone();
+    const owner = sandboxOwner(sandbox);
     return { bearer: { tokenId: owner, owner } };
   };
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { errnoOf } from '../../base/disk.ts';
 import { randomId } from '../../base/ids.ts';
 import { LEASE_ENDED } from '../../host/leases/leases.ts';
-import type { HostApi, Owner } from '../../protocol/host-api.ts';
+import { EVERYONE, type HostApi, type Owner } from '../../protocol/host-api.ts';
 import { listAll } from '../../protocol/list-all.ts';
 import { readPrivate, replacePrivate } from '../http/token-file.ts';
 
@@ -29,16 +29,17 @@ export const LEASE = 'sandbox';
 export { LEASE_ENDED };
 const OWNER = 'e2b:';
 const ID = /^i[0-9a-z]{19}$/;
+const OF_SANDBOX = /(?:^|\/)e2b:(i[0-9a-z]{19})$/;
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
-export function sandboxOwner(id: string): Owner {
-  return OWNER + id;
+/** Made by a scoped token it belongs to that token's owner, and the ceilings of the token hold for it. */
+export function sandboxOwner({ id, creator }: Pick<Sandbox, 'id' | 'creator'>): Owner {
+  return creator === EVERYONE ? OWNER + id : `${creator}/${OWNER}${id}`;
 }
 
 /** The sandbox that an owner is; undefined for other owners. */
 export function sandboxIdOf(owner: Owner): string | undefined {
-  const id = owner.startsWith(OWNER) ? owner.slice(OWNER.length) : '';
-  return ID.test(id) ? id : undefined;
+  return OF_SANDBOX.exec(owner)?.[1];
 }
 
 export class SandboxStore {
@@ -92,7 +93,7 @@ export class SandboxStore {
     const startedAtMs = this.clock.wallMs();
     const sandbox = { ...about, id, startedAtMs, endAtMs: startedAtMs + timeoutMs };
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-    await this.host.holdLease(sandboxOwner(id), { name: LEASE, ttlMs: timeoutMs });
+    await this.host.holdLease(sandboxOwner(sandbox), { name: LEASE, ttlMs: timeoutMs });
     this.write(sandbox);
     return sandbox;
   }
@@ -101,14 +102,14 @@ export class SandboxStore {
   async setTimeout(sandbox: Sandbox, timeoutMs: number): Promise<Sandbox> {
     const changed = { ...sandbox, endAtMs: this.clock.wallMs() + timeoutMs };
     this.write(changed);
-    await this.host.holdLease(sandboxOwner(sandbox.id), { name: LEASE, ttlMs: timeoutMs });
+    await this.host.holdLease(sandboxOwner(sandbox), { name: LEASE, ttlMs: timeoutMs });
     return changed;
   }
 
   /** Kills everything in it. From now on it is not found. */
-  async kill({ id }: Sandbox): Promise<void> {
-    rmSync(this.file(id), { force: true });
-    const owner = sandboxOwner(id);
+  async kill(sandbox: Sandbox): Promise<void> {
+    rmSync(this.file(sandbox.id), { force: true });
+    const owner = sandboxOwner(sandbox);
     const all = await listAll((page) => this.host.list(owner, page));
     const alive = all.filter(({ settled }) => !settled);
     const kill = { signal: 'SIGKILL', by: LEASE_ENDED };

@@ -23,7 +23,9 @@ const INCOMPLETE = 'error decoding response body';
 export function httpMethods({ env }: CodexSurroundings): MethodTable {
   const clients = new WeakMap<CodexSession, HttpClient>();
   return {
-    'http/request': (params, session) => {
+    'http/request': async (params, session) => {
+      if (session.policy()?.sandbox?.net === 'none')
+        throw new RpcError(rpcCodes.failed, 'the token of this client allows no network');
       let client = clients.get(session);
       if (!client) {
         client = new HttpClient(session);

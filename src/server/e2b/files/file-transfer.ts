@@ -21,13 +21,13 @@ import type { Target } from '../target.ts';
 import { E2bError, fileError } from '../errors.ts';
 import { invalid } from '../messages.ts';
 import { boundaryOf, readParts } from './multipart.ts';
-import { pathOptions } from './sandbox-paths.ts';
+import type { SandboxPaths } from './sandbox-paths.ts';
 import { sandboxOwner, type SandboxStore } from '../sandbox-store.ts';
 import type { SandboxTokens } from '../sandbox-tokens.ts';
 import { checkBasicUser, checkUser, expandPath, ownUser } from '../users.ts';
 
 interface FileTransferOptions {
-  readonly home: string;
+  readonly paths: SandboxPaths;
   readonly store: SandboxStore;
   readonly tokens: SandboxTokens;
   readonly clock: Clock;
@@ -54,7 +54,7 @@ export class FileTransfer {
   async download(exchange: Exchange): Promise<undefined> {
     const { query, request } = exchange;
     const path = expandPath(query.get('path') ?? '', ownUser().home);
-    const access = this.accessOf(exchange, 'read');
+    const access = await this.accessOf(exchange, 'read');
     let file: FileHandle;
     try {
       file = await openToRead(bytePath(path), access);
@@ -72,7 +72,7 @@ export class FileTransfer {
 
   async upload(exchange: Exchange): Promise<unknown> {
     const { headers } = exchange.request;
-    const access = this.accessOf(exchange, 'write');
+    const access = await this.accessOf(exchange, 'write');
     if (Object.keys(headers).some((name) => name.startsWith('x-metadata-')))
       throw invalid('metadata of files is not kept here: upload without it');
     const named = exchange.query.get('path');
@@ -113,14 +113,14 @@ export class FileTransfer {
   }
 
   /** Without a token the address must be signed. */
-  private accessOf(exchange: Exchange, operation: 'read' | 'write'): PathOptions {
+  private accessOf(exchange: Exchange, operation: 'read' | 'write'): Promise<PathOptions> {
     const { query, request, caller } = exchange;
     const user = query.get('username') ?? '';
     checkUser(user);
     checkBasicUser(request.headers);
     const isSigned = caller.tokenId === 'nobody';
     const target = isSigned ? this.signedTarget(query, operation) : this.options.target(exchange);
-    return pathOptions(target, this.options.home);
+    return this.options.paths.optionsFor(target);
   }
 
   /** The address does not name its sandbox: the one whose token gives this signature. */
@@ -140,7 +140,7 @@ export class FileTransfer {
     if (!sandbox) throw new E2bError('unauthenticated', 'invalid signature');
     if (until !== null && !(Number(until) * 1000 > clock.wallMs()))
       throw new E2bError('unauthenticated', 'signature is already expired');
-    return { owner: sandboxOwner(sandbox.id), sandbox, admin: false };
+    return { owner: sandboxOwner(sandbox), sandbox, admin: false };
   }
 }
 

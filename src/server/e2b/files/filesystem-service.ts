@@ -20,7 +20,7 @@ import { entryInfo, OwnerNames, type EntryInfo } from './entry-info.ts';
 import { E2bError, fileError } from '../errors.ts';
 import { STREAM_HEADERS, type Target } from '../target.ts';
 import { getFlag, getNumber, getText, invalid, type Fields } from '../messages.ts';
-import { pathOptions } from './sandbox-paths.ts';
+import type { SandboxPaths } from './sandbox-paths.ts';
 import { expandPath, ownUser } from '../users.ts';
 import { FolderWatch, type WatchEvent } from './folder-watch.ts';
 import { keepaliveMs, timeoutOf } from '../stream-headers.ts';
@@ -34,7 +34,7 @@ interface Place {
 }
 
 export class FilesystemService {
-  private readonly home: string;
+  private readonly paths: SandboxPaths;
   private readonly clock: Clock;
   private readonly polled: PolledWatches;
 
@@ -62,8 +62,8 @@ export class FilesystemService {
       this.watch(target, fields, (watch) => this.stream(watch, exchange)),
   };
 
-  constructor(home: string, clock: Clock) {
-    this.home = home;
+  constructor(paths: SandboxPaths, clock: Clock) {
+    this.paths = paths;
     this.clock = clock;
     this.polled = new PolledWatches(clock);
   }
@@ -74,7 +74,7 @@ export class FilesystemService {
     name: string,
     act: (place: Place) => Promise<T>,
   ): Promise<T> {
-    const place = this.placeOf(target, fields, name);
+    const place = await this.placeOf(target, fields, name);
     try {
       return await act(place);
     } catch (error) {
@@ -82,9 +82,9 @@ export class FilesystemService {
     }
   }
 
-  private placeOf(target: Target, fields: Fields, name: string): Place {
+  private async placeOf(target: Target, fields: Fields, name: string): Promise<Place> {
     const path = expandPath(getText(fields, name) ?? '', ownUser().home);
-    return { path, options: pathOptions(target, this.home) };
+    return { path, options: await this.paths.optionsFor(target) };
   }
 
   private async describe(place: Place): Promise<{ entry: EntryInfo }> {
@@ -103,8 +103,8 @@ export class FilesystemService {
   }
 
   private async move(target: Target, fields: Fields): Promise<unknown> {
-    const from = this.placeOf(target, fields, 'source');
-    const to = this.placeOf(target, fields, 'destination');
+    const from = await this.placeOf(target, fields, 'source');
+    const to = await this.placeOf(target, fields, 'destination');
     try {
       await withOpened(bytePath(from.path), from.options, async () => undefined);
     } catch (error) {
