@@ -8,7 +8,8 @@ const connect = (socket: string): string =>
 /** PTRACE_SEIZE, which does not stop the program; it is released when perl ends. */
 const attach = (pid: string): string =>
   `perl -e 'exit !(syscall(${process.arch === 'arm64' ? 117 : 101}, 0x4206, 0 + ${pid}, 0, 0) == 0)' && echo REACHED`;
-const reading = (path: string): string => `head -c 1 ${path} | grep -qa . && echo REACHED`;
+/** Any byte: no text is expected, as in a key. */
+const reading = (path: string): string => `[ "$(head -c 1 ${path} | wc -c)" = 1 ] && echo REACHED`;
 const listing = (folder: string): string => `ls -A ${folder} | grep -q . && echo REACHED`;
 
 export const ways: readonly (readonly [string, string])[] = [
