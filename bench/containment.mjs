@@ -1,6 +1,11 @@
 // What containment costs per start: the same `true` through keepers without and with cgroups, with limits and in bubblewrap, in turns.
+// BEFORE=FOLDER, a built checkout of an earlier commit: also beside a start there.
 
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { runThrough } from './support/keeper.mjs';
 import { row } from './support/rows.mjs';
 import { median, timed } from './support/statistics.mjs';
@@ -13,12 +18,14 @@ const BUBBLEWRAP =
 export async function run(context) {
   const plain = await context.openKeeper({ groups: false });
   const grouped = await context.openKeeper();
+  const before = await openBefore();
   const command = 'true';
   const limits = { openFiles: 256, cpuSeconds: 60 };
   const ways = {
     raw: () => spawned('sh', ['-c', command]),
     wrapped: () => spawned('bwrap', BUBBLEWRAP.split(' ')),
     plain: () => runThrough(plain.link, { command }),
+    ...(before && { before: () => runThrough(before.link, { command }) }),
     grouped: () => runThrough(grouped.link, { command }),
     limited: () => runThrough(grouped.link, { command, limits }),
     sandboxed: () => runThrough(plain.link, { command, sandbox: { fs: 'read-only' } }),
@@ -36,6 +43,17 @@ export async function run(context) {
     const added = p50.wrapped - p50.raw;
     const times = (way) => `${p50[way].toFixed(2)} ms against ${p50.plain.toFixed(2)} ms plain`;
     return [
+      ...(before
+        ? [
+            row({
+              what: 'a start with nothing asked, of one before there was any of this',
+              value: p50.plain / p50.before,
+              unit: 'times',
+              atMost: 1.03,
+              note: `${p50.plain.toFixed(2)} ms against ${p50.before.toFixed(2)} ms; with cgroups ${(p50.grouped / p50.before).toFixed(2)}`,
+            }),
+          ]
+        : []),
       row({
         what: 'a start in a cgroup of its own, of a plain one',
         value: p50.grouped / p50.plain,
@@ -61,7 +79,25 @@ export async function run(context) {
   } finally {
     await plain.stop();
     await grouped.stop();
+    await before?.stop();
   }
+}
+
+/** The keeper of an earlier version. */
+async function openBefore() {
+  if (process.env.BEFORE === undefined) return undefined;
+  const file = join(resolve(process.env.BEFORE), 'dist/index.js');
+  const { connectKeeper } = await import(pathToFileURL(file).href);
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+  const keeperArgs = ['--idle-ms', '60000'];
+  const link = await connectKeeper({ home, env: process.env, keeperArgs });
+  return {
+    link,
+    async stop() {
+      await link.stop();
+      rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
 }
 
 function spawned(file, args) {

@@ -1,6 +1,6 @@
 // Ten programs that print without end, and somebody who works beside them.
 
-import { decodeRecords } from '../dist/index.js';
+import { Echo } from './support/echo.mjs';
 import { OWNER } from './support/keeper.mjs';
 import { MiB, row } from './support/rows.mjs';
 import { median, nowMs, percentile } from './support/statistics.mjs';
@@ -90,42 +90,4 @@ async function flooded(keeper, echo) {
   }
   await watching;
   return seen;
-}
-
-/** A `cat`: a line is written to it, and read back. */
-class Echo {
-  #link;
-  #id;
-  #after = 0;
-  #lines = 0;
-
-  constructor(link) {
-    this.#link = link;
-  }
-
-  async open() {
-    const { process } = await this.#link.start(OWNER, { argv: ['cat'], stdin: 'pipe' });
-    this.#id = process.id;
-  }
-
-  /** Milliseconds from the call that writes the line to the answer that has it. */
-  async once() {
-    this.#lines += 1;
-    const line = `line ${this.#lines}\n`;
-    const began = nowMs();
-    const written = this.#link.write(OWNER, { id: this.#id, data: Buffer.from(line) });
-    for (let text = ''; !text.includes(line);) {
-      const page = await this.#link.read(OWNER, {
-        id: this.#id,
-        after: this.#after,
-        waitMs: 60_000,
-      });
-      this.#after = page.nextAfter;
-      for (const event of decodeRecords(page.records))
-        if (event.kind === 'output') text += event.data;
-    }
-    const ms = nowMs() - began;
-    await written;
-    return ms;
-  }
 }

@@ -29,6 +29,7 @@ const figures = {
   bounds: () => import('./bounds.mjs'),
   descendants: () => import('./descendants.mjs'),
   containment: () => import('./containment.mjs'),
+  limits: () => import('./limits.mjs'),
   dashboard: () => import('./dashboard.mjs'),
   scale: () => import('./scale.mjs'),
   fleet: () => import('./fleet.mjs'),
