@@ -32,6 +32,7 @@ export const notes = {
   boxes: (characters: number): string =>
     `${characters} different characters are empty boxes in the picture: no font has them. terminal_read shows them as text.`,
   limited: (words: string): string => `A limit: ${words}.`,
+  cost: (words: string): string => `It used ${words}.`,
   weak: (words: string): string => `Confinement: ${words}.`,
   endedAtOnce: 'It has already exited.',
   promoted: 'It runs in the background without the "&"; process_wait can wait for it.',

@@ -5,16 +5,19 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { StartSpec } from '../../src/protocol/operations.ts';
-import { Tokens } from '../../src/server/http/tokens.ts';
+import { Tokens, type TokenPolicy } from '../../src/server/http/tokens.ts';
 import { inProcess, OWNER, overKeeper, temporaryFolder } from '../support/hosts.ts';
 
 const means = await (await inProcess()).enforcement(OWNER, {});
 const hides = means.hidden.by === 'bubblewrap';
 
 /** A keeper with a hidden token of alice, and a secret in its home. */
-async function hidden(home = temporaryFolder()) {
+async function hidden({
+  home = temporaryFolder(),
+  policy,
+}: { home?: string; policy?: TokenPolicy } = {}) {
   const link = await overKeeper({ folder: home });
-  new Tokens(home, systemClock).create('alice');
+  new Tokens(home, systemClock).create('alice', undefined, undefined, policy);
   writeFileSync(join(home, 'secret'), 'SECRET\n');
   const run = async (spec: StartSpec): Promise<string> => {
     const { process } = await link.start('alice', { waitMs: 60_000, settleMs: 1000, ...spec });
@@ -71,7 +74,7 @@ describe.skipIf(!hides)('a sandbox that a start asks for', () => {
     const around = temporaryFolder();
     const home = join(around, 'folder', 'home');
     mkdirSync(home, { recursive: true, mode: 0o700 });
-    const { run } = await hidden(home);
+    const { run } = await hidden({ home });
     const moved = join(around, 'moved');
     for (const from of [home, join(around, 'folder')]) {
       const rename = `perl -e 'print rename("${from}", "${moved}") ? "moved" : "refused"'`;
@@ -80,5 +83,25 @@ describe.skipIf(!hides)('a sandbox that a start asks for', () => {
     expect(existsSync(moved)).toBe(false);
     // Files beside it can be.
     expect(await run({ command: `cd ${around}/folder && touch a && mv a b && ls b` })).toBe('b\n');
+  });
+
+  it('[CT26] is held to the folders of its token also where a link leads out of them', async () => {
+    const around = temporaryFolder();
+    const [folder, outside] = [join(around, 'inside'), join(around, 'outside')];
+    const deeper = join(folder, 'deeper');
+    for (const each of [folder, outside, deeper]) mkdirSync(each);
+    symlinkSync('../outside', join(folder, 'link'));
+    const { run } = await hidden({
+      policy: { level: 'hidden', sandbox: { fs: { write: [folder] } } },
+    });
+    const ask = (path: string): StartSpec => ({
+      command: `cd ${path}; for f in file ../file ${outside}/file; do (: > $f) 2>/dev/null && echo $f; done; id -u; ls /proc | grep -c '^[0-9]'; echo > /dev/null`,
+      cwd: folder,
+      sandbox: { fs: { write: [path] } },
+    });
+    await expect(run(ask(join(folder, 'link')))).rejects.toMatchObject({ code: 'above_ceiling' });
+    const [written, user, seen] = (await run(ask(deeper))).split('\n');
+    expect([written, user]).toEqual(['file', String(process.getuid?.())]);
+    expect(Number(seen)).toBeLessThan(10);
   });
 });

@@ -7,7 +7,7 @@ import type { Style, StyledLine } from '../output/output.ts';
 import { outcomeWords, stateWords } from '../output/outcome.ts';
 import { alignedRows, cut, tabbedRow } from '../output/table.ts';
 import { quote } from '../output/terminal-text.ts';
-import { formatAge, formatBytes, plural } from '../arguments/units.ts';
+import { formatAge, formatBytes, formatDuration, plural } from '../arguments/units.ts';
 import { summaries } from '../summaries.ts';
 
 const states = ['running', 'exited', 'closed', 'lost'] as const satisfies readonly ProcessState[];
@@ -107,6 +107,7 @@ function table(
   const now = Date.now();
   const length = shortestUnique(every.map(({ id }) => id));
   const named = shown.some(({ name }) => name !== undefined);
+  const costly = shown.some(({ usage }) => usage !== undefined);
   const leased = shown.some(({ lease }) => lease !== undefined);
   const mixed = new Set(shown.map(({ owner }) => owner)).size > 1;
   const rows = shown.map((process) => [
@@ -115,6 +116,7 @@ function table(
     process.state,
     stateWords(process),
     formatBytes(process.bytes.total),
+    ...(costly ? [costOf(process)] : []),
     ...(mixed ? [cut(quote(process.owner), 20)] : []),
     ...(leased ? [cut(process.lease ?? '', 20)] : []),
     ...(named ? [cut(quote(process.name ?? ''), 20)] : []),
@@ -126,6 +128,7 @@ function table(
     'STATE',
     'OUTCOME',
     'BYTES',
+    ...(costly ? ['CPU'] : []),
     ...(mixed ? ['OWNER'] : []),
     ...(leased ? ['LEASE'] : []),
     ...(named ? ['NAME'] : []),
@@ -135,6 +138,11 @@ function table(
     const process = shown[index - 1];
     return { text, style: process ? styleOf(process) : 'bold' };
   });
+}
+
+/** Processor time; known when it has ended. */
+function costOf({ usage }: ProcessInfo): string {
+  return usage ? formatDuration(usage.userMs + usage.systemMs) : '';
 }
 
 function styleOf({ outcome }: ProcessInfo): Style {

@@ -18,6 +18,11 @@ export interface BubblewrapRequest {
    * the command with it. So bubblewrap starts with signals ignored, and this gives the command the defaults back.
    */
   readonly begin?: string | undefined;
+  /**
+   * Rules of a sandbox around this one. bubblewrap resolves paths itself, later than we did. So where a command could put a
+   * link in place of a path that its owner asks for, what is hidden is covered before that path is resolved.
+   */
+  readonly around?: readonly FileRule[] | undefined;
 }
 
 /** Never from a path that a client or a workspace could write to. */
@@ -27,24 +32,27 @@ export const BUBBLEWRAP_PLACES = [
   '/usr/local/bin/bwrap',
   '/run/current-system/sw/bin/bwrap',
 ];
-const ALWAYS = '--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL'.split(
-  ' ',
-);
+const ALWAYS = '--die-with-parent --unshare-pid --unshare-ipc --cap-drop ALL'.split(' ');
+const OWN_USERS = '--unshare-user';
 /** For root, a new /proc would have the machine's settings writable, such as the program that takes core dumps. */
-const OWN_FILES = [
-  ...'--dev /dev --proc /proc'.split(' '),
-  ...['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus'].flatMap((path) => [
-    '--ro-bind-try',
-    path,
-    path,
-  ]),
-];
+const SETTINGS = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus'].flatMap((path) => [
+  '--ro-bind-try',
+  path,
+  path,
+]);
+const OWN_FILES = [...'--dev /dev --proc /proc'.split(' '), ...SETTINGS];
+/** Through the files of cgroups a command could end the processes of others. */
+const GROUPS = '--ro-bind-try /sys /sys'.split(' ');
 
 export function bubblewrapArgs(request: BubblewrapRequest): string[] {
-  const { program, rules, network, cwd, env, argv, file, begin } = request;
+  const { program, rules, network, cwd, env, argv, file, begin, around } = request;
+  const isInner = around !== undefined && isRoot();
   return [
+    ...(around ? outerArgs(program, withBegin(around, begin)) : []),
     program,
     ...ALWAYS,
+    // Root keeps the user namespace of the outer one: in another, the covered settings would forbid a new /proc.
+    ...(isInner ? [] : [OWN_USERS]),
     ...(network ? [] : ['--unshare-net']),
     ...mountArgs(withBegin(rules, begin)),
     '--chdir',
@@ -56,6 +64,30 @@ export function bubblewrapArgs(request: BubblewrapRequest): string[] {
     '--',
     ...(begin === undefined ? [file, ...argv.slice(1)] : [begin, file, ...argv]),
   ];
+}
+
+/** The machine's /dev and /proc: the inner one makes its own. */
+const OUTER_FILES = '--dev-bind /dev /dev --bind /proc /proc'.split(' ');
+
+function outerArgs(program: string, rules: readonly FileRule[]): string[] {
+  const ordered = orderedRules(rules);
+  const root = ordered.find(({ path }) => path === '/');
+  return [
+    program,
+    '--die-with-parent',
+    OWN_USERS,
+    ...(isRoot() ? ['--cap-add', 'ALL'] : []),
+    ...(root ? [...mountArg(root, ordered), ...GROUPS] : ['--tmpfs', '/']),
+    ...OUTER_FILES,
+    ...(isRoot() ? SETTINGS : []),
+    ...(root ? [] : ['--ro-bind', program, program]),
+    ...mounted(ordered.filter(({ path }) => path !== '/')),
+    '--',
+  ];
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
 }
 
 function withBegin(rules: readonly FileRule[], begin: string | undefined): readonly FileRule[] {
@@ -81,22 +113,31 @@ export function isWithin(folder: string, path: string): boolean {
 }
 
 /** Outer folders first: later mounts cover earlier ones. */
-function mountArgs(rules: readonly FileRule[]): string[] {
+function orderedRules(rules: readonly FileRule[]): FileRule[] {
   const decided = new Map<string, FileRule>();
   for (const rule of rules) {
     const before = decided.get(rule.path);
     if (!before || RANK[rule.access] > RANK[before.access]) decided.set(rule.path, rule);
   }
-  const ordered = [...decided.values()].sort((a, b) => depth(a.path) - depth(b.path));
+  return [...decided.values()].sort((a, b) => depth(a.path) - depth(b.path));
+}
+
+function mounted(rules: readonly FileRule[]): string[] {
+  return [
+    ...rules.flatMap((rule) => mountArg(rule, rules)),
+    ...rules.filter(isCovered).flatMap(({ path }) => ['--remount-ro', path]),
+  ];
+}
+
+function mountArgs(rules: readonly FileRule[]): string[] {
+  const ordered = orderedRules(rules);
   const [first, ...rest] = ordered;
   const root = first?.path === '/' ? first : undefined;
   return [
     ...(root ? mountArg(root, ordered) : ['--tmpfs', '/']),
-    // Through the files of cgroups a command could end the processes of others.
-    ...(root ? ['--ro-bind-try', '/sys', '/sys'] : []),
+    ...(root ? GROUPS : []),
     ...OWN_FILES,
-    ...(root ? rest : ordered).flatMap((rule) => mountArg(rule, ordered)),
-    ...ordered.filter(isCovered).flatMap(({ path }) => ['--remount-ro', path]),
+    ...mounted(root ? rest : ordered),
     // Without a root mount the sandbox's root is a tmpfs, which is made read-only.
     ...(root ? [] : ['--remount-ro', '/']),
   ];

@@ -9,7 +9,7 @@ import type {
   Sandbox,
 } from '../../protocol/confinement/confinement.ts';
 import { isWithin } from './bubblewrap.ts';
-import { absolutePolicy, type PathSurroundings } from './file-rules.ts';
+import { absolutePolicy, realPathOf, type PathSurroundings } from './file-rules.ts';
 
 /** What an owner's tokens allow its processes. */
 export interface OwnerPolicy extends AskedConfinement {
@@ -59,12 +59,16 @@ function filesWithin(asked: Files, most: Files, surroundings: PathSurroundings):
   if (most === 'open' || asked === 'open') return most === 'open' ? asked : most;
   const ceiling = policyOf(most, surroundings);
   const wanted = policyOf(asked, surroundings);
+  // What a link leads to is mounted.
+  const real = (path: string): string => realPathOf(path, surroundings.local);
+  const isIn = (folders: readonly string[], path: string): boolean =>
+    folders.some((folder) => isWithin(folder, path) && isWithin(real(folder), real(path)));
   for (const path of wanted.write)
-    if (!ceiling.write.some((folder) => isWithin(folder, path)))
+    if (!isIn(ceiling.write, path))
       throw above('sandbox.fs.write', `${path} is in none of its folders`);
   const read = wanted.read ?? ceiling.read;
   for (const path of (ceiling.read && read) ?? [])
-    if (!ceiling.read?.some((folder) => isWithin(folder, path)))
+    if (!isIn(ceiling.read ?? [], path))
       throw above('sandbox.fs.read', `${path} is in none of its folders`);
   const hide = [...(ceiling.hide ?? []), ...(wanted.hide ?? [])];
   return { write: wanted.write, ...(hide.length > 0 && { hide }), ...(read && { read }) };

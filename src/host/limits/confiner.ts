@@ -67,7 +67,10 @@ export function decide(asked: AskedConfinement, context: DecisionContext): Decis
   const wanted = policy ? withinCeiling(asked, policy, surroundings) : asked;
   const judge = new Judge(machine.means, wanted.enforce === 'best');
   const { held, fence, group, watched } = decideLimits(wanted, judge);
-  const sandbox = decideSandbox(wanted.sandbox ?? {}, policy?.level === 'hidden', judge, context);
+  const sandbox = decideSandbox(wanted.sandbox ?? {}, policy?.level === 'hidden', judge, {
+    ...context,
+    isDistrusted: policy !== undefined && typeof asked.sandbox?.fs === 'object',
+  });
   const missing = [...judge.missing];
   const confinement: Confinement = {
     ...held,
@@ -130,6 +133,11 @@ function decideLimits({ limits = {} }: AskedConfinement, judge: Judge) {
   return { held, group, watched, fence: rlimits.length > 0 ? { limits: rlimits } : {} };
 }
 
+interface SandboxContext extends DecisionContext {
+  /** The paths are the choice of a scoped token, whose other commands may replace them meanwhile. */
+  readonly isDistrusted: boolean;
+}
+
 interface DecidedSandbox {
   readonly held: Confinement;
   readonly fence: Fence;
@@ -140,7 +148,7 @@ function decideSandbox(
   sandbox: Sandbox,
   isHidden: boolean,
   judge: Judge,
-  context: DecisionContext,
+  context: SandboxContext,
 ): DecidedSandbox {
   const { fs = 'open', net = 'open', privileges = 'keep' } = sandbox;
   const user = userOf(sandbox.user, judge);
@@ -206,9 +214,10 @@ function wrap(
   plan: LaunchPlan,
   fs: NonNullable<Sandbox['fs']>,
   network: boolean,
-  { machine, hidden, visible, surroundings }: DecisionContext,
+  { machine, hidden, visible, surroundings, policy, isDistrusted }: SandboxContext,
 ): LaunchPlan {
-  const rules = fileRules(fs, { hidden, visible }, { ...surroundings, cwd: plan.cwd });
+  const own = { hidden, visible };
+  const rules = fileRules(fs, own, { ...surroundings, cwd: plan.cwd });
   checkFolder(rules, plan.cwd);
   const [inside, outside] = [plan.env.filter(isLoader), plan.env.filter((each) => !isLoader(each))];
   const begin = beginFor(plan);
@@ -221,6 +230,7 @@ function wrap(
     file: plan.file,
     argv: plan.argv,
     begin,
+    around: isDistrusted ? fileRules(policy?.sandbox?.fs ?? 'open', own, surroundings) : undefined,
   };
   return {
     ...plan,

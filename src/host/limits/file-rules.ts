@@ -39,6 +39,12 @@ export function absolutePolicy(policy: FilePolicy, { cwd, home }: PathSurroundin
   };
 }
 
+/** Without links; as it is, where it may hang or does not exist. */
+export function realPathOf(path: string, local: LocalPaths | undefined): string {
+  const [rule] = rulesFor('read', path, local) ?? [];
+  return rule?.path ?? path;
+}
+
 /** `hidden`: our own folders, which no policy opens; `visible`: what of them can be read. They may be missing. */
 export function fileRules(
   fs: NonNullable<Sandbox['fs']>,

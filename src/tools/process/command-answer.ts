@@ -5,7 +5,7 @@ import { HoldfastError } from '../../protocol/errors.ts';
 import { causeWords, weaknessWords } from '../../protocol/confinement/words.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { STATUS_BYTES, parseStatus } from './command-line.ts';
-import { describeOutcome, quietMs, statusOf, succeeded } from './ending.ts';
+import { costWords, describeOutcome, quietMs, statusOf, succeeded } from './ending.ts';
 import { dumpsFiles, joinNotes, notes, asksForInput } from '../notes.ts';
 import { fetchCall, readOutput, type Reading, type ReadingPart } from '../text/output-reading.ts';
 import { readShell } from '../shell/ampersand.ts';
@@ -119,6 +119,7 @@ function advice(
   return [
     ...(process.causes ?? []).map((cause) => notes.limited(causeWords(cause))),
     ...[weaknessWords(process.confinement)].map((words) => words && notes.weak(words)),
+    ...[costWords(process.usage)].map((words) => words && notes.cost(words)),
     outcome !== undefined && !process.settled && notes.descendants,
     asks && stdin === 'none' && notes.closedStdin,
     asks && stdin === 'pipe' && !outcome && notes.openStdin,

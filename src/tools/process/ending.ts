@@ -1,6 +1,6 @@
 // The state of a process in the fields and words of the tools: an exit code only if there is one.
 
-import type { Outcome, ProcessInfo } from '../../protocol/process.ts';
+import type { Outcome, ProcessInfo, Usage } from '../../protocol/process.ts';
 import { formatDuration } from '../duration.ts';
 
 export interface Status {
@@ -43,4 +43,21 @@ export function quietMs(process: ProcessInfo, wallMs: number): { last_output_ms_
   const { lastOutputAtMs } = process;
   if (lastOutputAtMs === undefined) return {};
   return { last_output_ms_ago: Math.max(0, Math.round(wallMs - lastOutputAtMs)) };
+}
+
+/** Less is not worth the words. */
+const WORTH_MS = 1000;
+const WORTH_BYTES = 512 * 1024 * 1024;
+
+/** "12.3s of processor time, 640 MiB of memory at its peak"; undefined for little. */
+export function costWords(usage: Usage | undefined): string | undefined {
+  if (!usage) return undefined;
+  const { userMs, systemMs, peakMemoryBytes = 0, complete } = usage;
+  const parts = [
+    userMs + systemMs >= WORTH_MS && `${formatDuration(userMs + systemMs)} of processor time`,
+    peakMemoryBytes >= WORTH_BYTES &&
+      `${Math.round(peakMemoryBytes / 1024 ** 2)} MiB of memory at its peak`,
+  ].filter((part) => part !== false);
+  if (parts.length === 0) return undefined;
+  return `${complete ? '' : 'at least '}${parts.join(', ')}`;
 }

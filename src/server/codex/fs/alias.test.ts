@@ -196,7 +196,7 @@ it.skipIf(!mountable)(
     import { pathToFileURL } from 'node:url';
     const [folder, home] = process.argv.slice(1);
     const gone = new AbortController().signal;
-    const session = { admin: false, home, gone, notify() {}, backpressure() {}, onClose: () => () => {} };
+    const session = { admin: false, home, gone, notify() {}, backpressure() {}, onClose: () => () => {}, policy() {} };
     const table = fsMethods({ env: {}, cwd: '/', userHome: '/', version: '0' });
     const uri = (name) => pathToFileURL(folder + '/' + name).href;
     const asked = [
