@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser)('the documentation in a browser', () => {
 
   it('[DOC2] keeps its policy, asks no other origin, and is accessible in both themes, wide and on a phone', async () => {
     const { page, faults } = await open('');
-    for (const path of isSlowRun ? pages : ['index.html', 'command-line.html', 'adr/index.html']) {
+    for (const path of isSlowRun ? pages : ['index.html', 'errors.html']) {
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.goto(`http://127.0.0.1:${dashboard.served.port}/docs/${path}`);
       if ((await themeOf(page)) === 'light') await page.click('#theme');
