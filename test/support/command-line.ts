@@ -181,7 +181,7 @@ export class Place {
     const [command = '', ...rest] = args;
     const inner = ['--', process.execPath, main, command, '--home', this.home, ...rest];
     const plain = { ...this.env, HOLDFAST_HOME: this.terminals, NO_COLOR: '1' };
-    const { code, stdout } = await new Running(['run', '--pty', ...inner], { env: plain }).ended;
+    const { code, stdout } = await runHere(['run', '--pty', ...inner], { env: plain });
     return { code, shown: stdout };
   }
 
