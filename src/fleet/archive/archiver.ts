@@ -9,6 +9,7 @@ import { EVERYONE, type Completion, type HostApi } from '../../protocol/host-api
 import type { HostTable } from '../gateway/host-table.ts';
 import type { LaneCalls } from '../gateway/lane-calls.ts';
 import type { FleetOperation } from '../wire/messages.ts';
+import { ProblemReport } from '../wire/problem-report.ts';
 import type { ArchiveStore } from './archive-store.ts';
 import {
   damaged,
@@ -45,7 +46,9 @@ export class Archiver {
   private readonly options: ArchiverOptions;
   private readonly end = new Cancellation();
   private readonly done: Promise<void>;
-  private lastProblem = '';
+  private readonly problems = new ProblemReport((problem) =>
+    this.options.report(`archive: ${problem}`),
+  );
 
   constructor(options: ArchiverOptions) {
     this.options = options;
@@ -65,7 +68,7 @@ export class Archiver {
         else await this.page({ after, waitMs: this.options.againMs ?? WAIT_MS });
       } catch (error) {
         if (this.end.aborted) return;
-        this.failed(error);
+        this.problems.failed(error);
         await this.pauseBeforeAgain().catch(() => undefined);
       }
     }
@@ -108,7 +111,7 @@ export class Archiver {
       // It was removed: there is nothing to keep.
       if (error instanceof HoldfastError && error.code === 'not_found') return true;
       if (this.end.aborted) throw error;
-      this.failed(error);
+      this.problems.failed(error);
       return false;
     }
   }
@@ -155,13 +158,5 @@ export class Archiver {
 
   private ask(host: string, owner: string, op: FleetOperation, params: object): Promise<unknown> {
     return this.options.calls.call(host, { op, owner, params }, this.end);
-  }
-
-  /** The same problem is reported once. */
-  private failed(error: unknown): void {
-    const problem = error instanceof Error ? error.message : String(error);
-    if (problem === this.lastProblem) return;
-    this.lastProblem = problem;
-    this.options.report(`archive: ${problem}`);
   }
 }

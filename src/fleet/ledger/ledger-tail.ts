@@ -8,6 +8,7 @@ import { abortedError, Cancellation, pause } from '../../protocol/cancellation.t
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type Completion, type Owner } from '../../protocol/host-api.ts';
 import type { Fabric } from '../wire/fabric.ts';
+import { ProblemReport } from '../wire/problem-report.ts';
 import { EndNumbers, messageOf, numberOf } from './end-numbers.ts';
 import { readBatch, type Batch, type LedgerEntry } from './entries.ts';
 import type { Store, Stored, StreamState } from './store.ts';
@@ -49,7 +50,9 @@ export class LedgerTail {
   private current: LedgerState = 'away';
   private hasConnected = false;
 
-  private lastProblem = '';
+  private readonly problems = new ProblemReport((problem) =>
+    this.options.report(`The ledger: ${problem}`),
+  );
   private readonly done: Promise<void>;
 
   constructor(options: LedgerTailOptions) {
@@ -110,7 +113,7 @@ export class LedgerTail {
           await this.follow();
         } else if (fabric.connected && this.epoch === undefined) this.setState('none');
       } catch (error) {
-        this.failed(error);
+        if (!this.end.aborted) this.problems.failed(error);
       }
       if (this.current === 'open') this.setState('away');
       await this.nextChange(RETRY_MS).catch(() => undefined);
@@ -226,21 +229,13 @@ export class LedgerTail {
   private setState(state: LedgerState): void {
     if (state === this.current) return;
     this.current = state;
-    if (state === 'open') this.lastProblem = '';
+    if (state === 'open') this.problems.over();
     if (state === 'none') this.options.report(NO_LEDGER);
     this.wake();
   }
 
   private wake(): void {
     for (const listener of this.listeners) listener();
-  }
-
-  /** The same problem is reported once. */
-  private failed(error: unknown): void {
-    const problem = error instanceof Error ? error.message : String(error);
-    if (this.end.aborted || problem === this.lastProblem) return;
-    this.lastProblem = problem;
-    this.options.report(`The ledger: ${problem}`);
   }
 }
 

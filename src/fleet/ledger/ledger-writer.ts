@@ -7,6 +7,7 @@ import { randomId } from '../../base/ids.ts';
 import { Cancellation, pause } from '../../protocol/cancellation.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
 import type { Fabric } from '../wire/fabric.ts';
+import { ProblemReport } from '../wire/problem-report.ts';
 import {
   BATCH_BYTES,
   encodeBatch,
@@ -52,7 +53,9 @@ export class LedgerWriter {
   private store: Store | undefined;
   private epoch = '';
   private lastSeq = 0;
-  private lastProblem = '';
+  private readonly problems = new ProblemReport((problem) =>
+    this.options.report(`The ledger: ${problem}`),
+  );
   private readonly done: Promise<void>;
 
   constructor(options: LedgerWriterOptions) {
@@ -99,7 +102,7 @@ export class LedgerWriter {
           await news.follow(last, this.endNews);
         }
       } catch (error) {
-        this.failed(error);
+        if (!this.end.aborted) this.problems.failed(error);
       }
       // What it says last is under way.
       if (this.endNews.aborted) return;
@@ -121,7 +124,7 @@ export class LedgerWriter {
     this.store = store;
     this.epoch = state.epoch.name;
     this.lastSeq = last?.seq ?? 0;
-    this.lastProblem = '';
+    this.problems.over();
     return (last && readBatch(last.bytes)?.entries) ?? [];
   }
 
@@ -170,7 +173,7 @@ export class LedgerWriter {
         }
       } catch (error) {
         if (error instanceof Refused && (await this.isStored(batch, store))) return;
-        if (!(error instanceof Refused)) this.failed(error);
+        if (!(error instanceof Refused || this.end.aborted)) this.problems.failed(error);
       }
       await pause(clock, RETRY_MS, this.end);
     }
@@ -198,13 +201,5 @@ export class LedgerWriter {
 
   private fail(error: Error): void {
     for (const { failed } of this.waiting.splice(0)) failed(error);
-  }
-
-  /** The same problem is reported once. */
-  private failed(error: unknown): void {
-    const problem = error instanceof Error ? error.message : String(error);
-    if (this.end.aborted || problem === this.lastProblem) return;
-    this.lastProblem = problem;
-    this.options.report(`The ledger: ${problem}`);
   }
 }

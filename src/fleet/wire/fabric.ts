@@ -13,6 +13,7 @@ import {
 } from '@nats-io/transport-node';
 import type { Clock } from '../../base/clock.ts';
 import { pause } from '../../protocol/cancellation.ts';
+import { ProblemReport } from './problem-report.ts';
 
 export interface FabricOptions {
   readonly servers: readonly string[];
@@ -77,7 +78,9 @@ export class Fabric {
   private connection: NatsConnection | undefined;
   private isUp = false;
   private closed = false;
-  private lastProblem: string | undefined;
+  private readonly problems = new ProblemReport((problem) => {
+    if (!this.closed) this.options.report(`NATS: ${problem}`);
+  });
   private readonly subscriptions: [subject: string, heard: (message: Heard) => void][] = [];
   private readonly upListeners: (() => void)[] = [];
   private sinceMs: number;
@@ -98,7 +101,8 @@ export class Fabric {
   /** Why there is no connection, for a message. */
   get problem(): string {
     const seconds = Math.max(0, Math.round((this.options.clock.wallMs() - this.sinceMs) / 1000));
-    const why = this.lastProblem === undefined ? '' : ` (${this.lastProblem})`;
+    const { problem } = this.problems;
+    const why = problem === undefined ? '' : ` (${problem})`;
     return `There is no connection to NATS at ${this.options.servers.join(', ')} for ${seconds} s${why}.`;
   }
 
@@ -152,7 +156,7 @@ export class Fabric {
         if (this.closed) await connection.close();
         else await this.use(connection);
       } catch (error) {
-        this.failed(error instanceof Error ? error.message : String(error));
+        this.problems.failed(error);
       }
       if (!this.closed) await pause(this.options.clock, RETRY_MS + Math.random() * RETRY_JITTER_MS);
     }
@@ -162,7 +166,7 @@ export class Fabric {
     for (const [subject, heard] of this.subscriptions)
       connection.subscribe(subject, {
         callback: (error, message) => {
-          if (error) this.failed(error.message);
+          if (error) this.problems.failed(error);
           else if (!isFromJetStream(message)) heard(heardOf(message));
         },
       });
@@ -174,20 +178,20 @@ export class Fabric {
   private async noted(status: Status, connection: NatsConnection): Promise<void> {
     if (status.type === 'disconnect') this.wentDown();
     else if (status.type === 'reconnect') await this.cameUp(connection);
-    else if (status.type === 'error') this.failed(status.error.message);
+    else if (status.type === 'error') this.problems.failed(status.error);
   }
 
   private async cameUp(connection: NatsConnection): Promise<void> {
     const version = connection.info?.version ?? 'unknown';
     const refusal = this.options.refuse?.({ version, address: connection.getServer() });
     if (refusal !== undefined) {
-      this.failed(refusal);
+      this.problems.failed(refusal);
       await connection.close();
       return;
     }
     await connection.flush();
     this.isUp = true;
-    this.lastProblem = undefined;
+    this.problems.over();
     for (const listener of this.upListeners) listener();
   }
 
@@ -195,13 +199,6 @@ export class Fabric {
     if (!this.isUp) return;
     this.isUp = false;
     this.sinceMs = this.options.clock.wallMs();
-  }
-
-  /** The same problem is reported once. */
-  private failed(problem: string): void {
-    if (this.closed || problem === this.lastProblem) return;
-    this.lastProblem = problem;
-    this.options.report(`NATS: ${problem}`);
   }
 }
 
