@@ -91,7 +91,8 @@ export function gridRows(grid: Grid): { readonly rows: Row[]; readonly styles: r
     for (let at = row * cols; at < (row + 1) * cols; at += 1) {
       const from = at * CELL_NUMBERS;
       chars.push(charOf(data[from] ?? EMPTY, at, clusters));
-      numbers.push(styles.number(data[from + 1] ?? 0, data[from + 2] ?? 0, extended.get(at)));
+      const extension = extended.size === 0 ? undefined : extended.get(at);
+      numbers.push(styles.number(data[from + 1] ?? 0, data[from + 2] ?? 0, extension));
     }
     return { chars, styles: numbers, wrapped: isWrapped === 1 };
   });

@@ -20,16 +20,17 @@ const PLAIN: Style = { fg: 'default', bg: 'default' };
 const SINGLE_WIDTH = /^[\x20-\x7e\u00a0-\u024f\u2500-\u259f]+$/;
 
 export function runsOf(row: Row, styles: readonly Style[], theme: Theme): Run[] {
-  const runs: { col: number; cols: number; text: string; number: number }[] = [];
+  const runs: { col: number; cols: number; text: string; number: number; single: boolean }[] = [];
   row.chars.forEach((char, col) => {
     const number = row.styles[col] ?? 0;
+    const single = SINGLE_WIDTH.test(char);
     const last = runs.at(-1);
     if (char === '' && last !== undefined) last.cols += 1;
     // Characters whose width may differ in the viewer's font are runs of their own, so that they shift nothing.
-    else if (last?.number === number && SINGLE_WIDTH.test(char) && SINGLE_WIDTH.test(last.text)) {
+    else if (last?.number === number && single && last.single) {
       last.text += char;
       last.cols += 1;
-    } else runs.push({ col, cols: 1, text: char, number });
+    } else runs.push({ col, cols: 1, text: char, number, single });
   });
   return runs.map(({ col, cols, text, number }) => {
     const style = styles[number] ?? PLAIN;

@@ -9,7 +9,7 @@ import { Painter } from './painter.ts';
 import { encodePng } from './png.ts';
 import { repaint } from '../view/repaint.ts';
 import type { ScreenText, Snapshot } from '../view/snapshot.ts';
-import { structuredSnapshot } from '../view/snapshot-shape.ts';
+import { structuredJson } from '../view/snapshot-json.ts';
 import { renderSvg } from './svg.ts';
 import { themes } from './theme.ts';
 import { snapshotOf, textOf } from '../view/view.ts';
@@ -65,12 +65,15 @@ function answer(job: PictureJob): PictureAnswer {
     case 'repaint':
       return utf8(repaint(snapshot));
     case 'structured':
-      return utf8(`${JSON.stringify(structuredSnapshot(job.sessionId, snapshot, job.include))}\n`);
+      return utf8(`${structuredJson(job.sessionId, snapshot, job.include)}\n`);
   }
 }
 
 function utf8(text: string): PictureAnswer {
-  return { bytes: new Uint8Array(Buffer.from(text)) };
+  // A buffer of its own, which can be handed over: Node keeps small ones together in one.
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return { bytes };
 }
 
 function paint(shown: Snapshot, { theme, scale, showCursor, padding }: Drawing): PictureAnswer {

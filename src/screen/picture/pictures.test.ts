@@ -142,7 +142,7 @@ describe('a picture', () => {
     ).join('\r\n');
     const wide = { cols: 400, rows: 120 };
     const shown = snapshotOf(text, wide);
-    const made: readonly [string, string, (view: View) => Promise<unknown>][] = [
+    const made: readonly [string, unknown, (view: View) => Promise<unknown>][] = [
       ['svg', renderSvg(shown), async (view) => String(await pictures.page(view, 'svg'))],
       ['html', renderHtml(shown), async (view) => String(await pictures.page(view, 'html'))],
       ['repaint', repaint(shown), (view) => pictures.repaint(view)],
@@ -153,14 +153,11 @@ describe('a picture', () => {
       ],
       [
         'structured',
-        JSON.stringify(structuredSnapshot('x', shown, { scrollback: true, cells: true })),
-        async (view) =>
-          String(
-            await pictures.structured(view, {
-              sessionId: 'x',
-              include: { scrollback: true, cells: true },
-            }),
-          ).trim(),
+        structuredSnapshot('x', shown, { scrollback: true, cells: true }),
+        async (view) => {
+          const include = { scrollback: true, cells: true };
+          return JSON.parse(String(await pictures.structured(view, { sessionId: 'x', include })));
+        },
       ],
     ];
     for (const [kind, expected, make] of made) {
