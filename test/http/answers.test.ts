@@ -1,9 +1,11 @@
 // Large answers that nobody reads: counted, refused beyond a bound, and cut off after a time.
 
-import { once } from 'node:events';
-import { request, type IncomingMessage, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { IncomingMessage, request, ServerResponse, type Server } from 'node:http';
+import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { Cancellation } from '../../src/protocol/cancellation.ts';
+import type { HoldfastError } from '../../src/protocol/errors.ts';
 import { UnreadAnswers } from '../../src/server/http/unread-answers.ts';
 import { JsonText, type Route } from '../../src/server/http/router.ts';
 import { openDoor } from '../support/coder-client.ts';
@@ -25,13 +27,13 @@ interface Asked {
   readonly socket: Socket;
 }
 
-async function ask(door: Server, port: number): Promise<Asked> {
+async function ask(door: Server, port: number, token = 'full'): Promise<Asked> {
   const connected = once(door, 'connection') as Promise<[Socket]>;
   const sent = request({
     port,
     host: '127.0.0.1',
     path: '/large',
-    headers: { authorization: 'Bearer full' },
+    headers: { authorization: `Bearer ${token}` },
     agent: false,
   });
   onCleanup(() => void sent.destroy());
@@ -51,6 +53,8 @@ async function closed(socket: Socket): Promise<void> {
     });
   await new Promise(setImmediate);
 }
+
+const codeOf = (error: unknown): string => (error as HoldfastError).code;
 
 async function readAll({ response }: Asked): Promise<number> {
   let bytes = 0;
@@ -85,6 +89,59 @@ describe('answers', () => {
     free();
     unread.take('c', 10);
     expect(unread.bytes).toBe(15);
+  });
+
+  it('[SV38] of one token two are under way; further ones are not made before these are read or given up', async () => {
+    const made: string[] = [];
+    const begun = new EventEmitter();
+    const inTurn: Route = {
+      ...large,
+      handler: async (exchange) => {
+        begun.emit('begun');
+        await exchange.unread.begin(exchange);
+        made.push(exchange.caller.tokenId);
+        return large.handler(exchange);
+      },
+    };
+    const unread = new UnreadAnswers({ perToken: 5 * BYTES });
+    const { door, port } = await openDoor([inTurn], { unread });
+    const [first, second] = [await ask(door, port), await ask(door, port)];
+    const asked = async (): Promise<{ answer: Promise<Asked> }> => {
+      const waits = once(begun, 'begun');
+      const answer = ask(door, port);
+      await waits;
+      await new Promise(setImmediate);
+      return { answer };
+    };
+    const [third, fourth] = [await asked(), await asked()];
+    expect(made).toEqual(['admin', 'admin']);
+    const other = await ask(door, port, 'scoped');
+    expect(await readAll(other)).toBe(BYTES);
+    expect(made).toEqual(['admin', 'admin', 'scoped']);
+    expect(await readAll(first)).toBe(BYTES);
+    expect(await readAll(await third.answer)).toBe(BYTES);
+    expect(await readAll(await fourth.answer)).toBe(BYTES);
+    second.response.destroy();
+    await closed(second.socket);
+    expect((await ask(door, port)).status).toBe(200);
+    expect(made).toEqual(['admin', 'admin', 'scoped', 'admin', 'admin', 'admin']);
+  });
+
+  it('[SV38] those that wait are bounded, and one that is given up makes nothing', async () => {
+    const unread = new UnreadAnswers();
+    const gone = new Cancellation();
+    const waiting = (signal = gone): Promise<void> =>
+      unread.begin({
+        caller: { tokenId: 'a', owner: 'a', admin: false },
+        response: new ServerResponse(new IncomingMessage(new Socket())),
+        gone: signal,
+      });
+    await waiting();
+    await waiting();
+    const others = Array.from({ length: 64 }, async () => waiting().catch(codeOf));
+    expect(await waiting().catch(codeOf)).toBe('limit_reached');
+    gone.abort();
+    expect(new Set(await Promise.all(others))).toEqual(new Set(['aborted']));
   });
 
   it('[SV32] a client that takes nothing of one for a while is cut off', async () => {

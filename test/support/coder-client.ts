@@ -95,7 +95,10 @@ export async function openDoor(
     policy: {
       hosts,
       origins: new Set(),
-      bearer: (token) => (token === 'full' ? { tokenId: 'admin', owner: '*' } : undefined),
+      bearer: (token) => {
+        if (token === 'full') return { tokenId: 'admin', owner: '*' };
+        return token === 'scoped' ? { tokenId: 'scoped', owner: 'scoped' } : undefined;
+      },
     },
     kind: 'tcp',
     maxBodyBytes: 1024 * 1024,

@@ -1,9 +1,11 @@
 // Large answers that are complete before they are sent. A client that does not read keeps them in memory, so they are
-// limited per token and in total, and a stalled client is disconnected.
+// limited per token and in total, and a stalled client is disconnected. They take the processors from other owners, so few
+// of one token are made and sent at once.
 
 import { systemClock, type Clock } from '../../base/clock.ts';
+import { FairTurns } from '../../base/fair-turns.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
-import { writePaced } from './paced-write.ts';
+import { clientGone, writePaced } from './paced-write.ts';
 import type { Exchange } from './router.ts';
 
 /** Headers of every JSON answer. */
@@ -30,12 +32,15 @@ const FULL_PART = 0.5;
 /** Smaller answers fit into the kernel's socket buffers. */
 export const LARGE_BYTES = 256 * 1024;
 const PIECE_BYTES = 256 * 1024;
+/** Of one token: more at once are not faster, because one thread sends them. */
+const TURNS = { perOwner: 2, mostWaiting: 64 } as const;
 
 export class UnreadAnswers {
   readonly stallMs: number;
   readonly clock: Clock;
   private readonly limits: AnswerLimits;
   private readonly held = new Map<string, number>();
+  private readonly turns = new FairTurns({ ...TURNS, refuse: tooManyUnread, givenUp: clientGone });
   private total = 0;
 
   constructor(limits: Partial<AnswerLimits> = {}, clock = systemClock) {
@@ -49,7 +54,24 @@ export class UnreadAnswers {
     return this.total;
   }
 
-  /** Call before a large answer is made. Throws if this token leaves so much unread that it might be refused afterwards. */
+  /**
+   * Call before a large answer is made. Resolves when few others of the token are under way. The turn lasts until the
+   * answer was taken or the client disconnected.
+   */
+  async begin({ caller: { tokenId }, response, gone }: Receiver): Promise<void> {
+    this.admit(tokenId);
+    const turn = this.turns.pass(tokenId, gone);
+    if (turn) await turn;
+    const done = (): void => this.turns.done(tokenId);
+    if (gone.aborted) {
+      done();
+      throw clientGone();
+    }
+    response.once('close', done);
+    this.admit(tokenId);
+  }
+
+  /** Throws if this token leaves so much unread that a large answer might be refused after it was made. */
   admit(tokenId: string): void {
     if ((this.held.get(tokenId) ?? 0) > this.limits.perToken * FULL_PART) throw tooManyUnread();
   }
@@ -84,11 +106,11 @@ function tooManyUnread(): HoldfastError {
   );
 }
 
-type Receiver = Pick<Exchange, 'response' | 'gone' | 'caller' | 'unread'>;
+type Receiver = Pick<Exchange, 'response' | 'gone' | 'caller'>;
 
 /** Sends a whole answer. Resolves when the client has taken it or disconnected. */
 export async function sendBytes(
-  to: Receiver,
+  to: Receiver & Pick<Exchange, 'unread'>,
   headers: Readonly<Record<string, string>>,
   bytes: Buffer,
 ): Promise<undefined> {
@@ -110,7 +132,7 @@ export async function sendBytes(
 
 /** Sends lines as they are made, at the client's pace. */
 export async function sendLines(
-  to: Receiver,
+  to: Receiver & Pick<Exchange, 'unread'>,
   headers: Readonly<Record<string, string>>,
   lines: AsyncIterable<string>,
 ): Promise<void> {

@@ -33,7 +33,7 @@ export async function download(
     await stream(exchange, { owner, id, from: offset, to: total }, host);
     return;
   }
-  if (maxBytes > LARGE_BYTES) exchange.unread.admit(exchange.caller.tokenId);
+  if (maxBytes > LARGE_BYTES) await exchange.unread.begin(exchange);
   const range = await host.range(owner, { id, offset, maxBytes });
   const { bytes, missedBytes, totalBytes } = range;
   const sizes = { offset: range.offset, total: totalBytes, missed: missedBytes };

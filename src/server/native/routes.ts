@@ -142,11 +142,11 @@ function outputCalls(options: NativeOptions) {
   const { host } = options;
   return {
     text: async ({ exchange, owner, id, query: { owner: _owner, clean, ...wanted } }) => {
-      admitLarge(exchange, wanted.maxBytes);
+      await beginLarge(exchange, wanted.maxBytes);
       return withCleanText(await host.text(owner.sees, { id, ...wanted }, exchange.gone), clean);
     },
     events: async ({ exchange, owner, id, query: { owner: _owner, ...page } }) => {
-      admitLarge(exchange, page.maxBytes);
+      await beginLarge(exchange, page.maxBytes);
       return nativePage(await host.read(owner.sees, { id, ...page }, exchange.gone));
     },
     bytes: ({ exchange, owner, id, query: { offset = 0, maxBytes } }) =>
@@ -160,8 +160,8 @@ function outputCalls(options: NativeOptions) {
 }
 
 /** Small answers are made whatever waits to be read. */
-function admitLarge({ caller, unread }: Exchange, maxBytes = 0): void {
-  if (maxBytes > LARGE_BYTES) unread.admit(caller.tokenId);
+async function beginLarge(exchange: Exchange, maxBytes = 0): Promise<void> {
+  if (maxBytes > LARGE_BYTES) await exchange.unread.begin(exchange);
 }
 
 function withCleanText(shown: Results['text'], clean: boolean | undefined): Results['text'] {

@@ -18,6 +18,7 @@ import {
 } from '../../../terminals/in-process-terminals.ts';
 
 type Target = Pick<NativeCall<'getTerminal'>, 'owner' | 'id'>;
+type Look = Pick<NativeCall<'getTerminal'>, 'owner' | 'id' | 'exchange'>;
 
 export function terminalCalls(options: TerminalCallOptions & { readonly startRate: StartRate }) {
   const { host, terminals, startRate } = options;
@@ -69,12 +70,18 @@ function lookCalls(
   { terminals }: TerminalCallOptions,
   terminalsOf: (target: Target) => InProcessTerminals,
 ) {
+  /** Before anything is made. A small answer waits for no turn. */
+  const begin = async ({ exchange, owner, id }: Look, scrollback: boolean): Promise<void> => {
+    exchange.unread.admit(exchange.caller.tokenId);
+    const session = await terminals.open(owner.sees, id);
+    if (await session.isLarge(scrollback)) await exchange.unread.begin(exchange);
+  };
   return {
     snapshotTerminal: async (call) => {
       const { format = 'structured', scrollback = false, cells = false, at } = call.query;
       const signal = call.exchange.gone;
       const look = { scrollback, ...(at !== undefined && { at }) };
-      call.exchange.unread.admit(call.exchange.caller.tokenId);
+      await begin(call, scrollback);
       if (format === 'text') return terminalsOf(call).snapshot(call.id, look, signal);
       const session = await terminals.open(call.owner.sees, call.id);
       const shape = { sessionId: session.id, include: { scrollback, cells } };
@@ -85,8 +92,8 @@ function lookCalls(
     },
     screenshotTerminal: async (call) => {
       const { owner: _owner, ...query } = call.query;
-      const { gone, unread, caller } = call.exchange;
-      unread.admit(caller.tokenId);
+      const { gone } = call.exchange;
+      await begin(call, false);
       const { media, bytes, seq, missing } = await terminalsOf(call).screenshot(
         call.id,
         omitUndefined(query),
