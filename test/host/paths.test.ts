@@ -1,50 +1,21 @@
 // Starts whose directory or program lies on a file system that may not answer.
 
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { StartSpec } from '../../src/protocol/operations.ts';
+import { canMount, deadMount } from '../support/dead-mount.ts';
 import {
   describeHosts,
   failure,
-  onCleanup,
   overKeeper,
   OWNER,
-  program,
   startProcess,
   temporaryFolder,
   waitFor,
 } from '../support/hosts.ts';
 
 const closed = { kind: 'closed' } as const;
-
-/** A directory on which everybody who looks stands still; undefined where that cannot be made. */
-async function deadMount(): Promise<string> {
-  const point = join(temporaryFolder(), 'dead');
-  mkdirSync(point);
-  const mounting = spawn('python3', [program('dead-mount.py'), point], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  onCleanup(async () => {
-    const gone = once(mounting, 'exit');
-    mounting.stdin.end();
-    await gone;
-  });
-  await once(mounting.stdout, 'data');
-  return point;
-}
-
-function canMount(): boolean {
-  try {
-    accessSync('/dev/fuse', constants.R_OK | constants.W_OK);
-  } catch {
-    return false;
-  }
-  const capable = spawnSync('unshare', ['--mount', 'true']).status === 0;
-  return process.getuid?.() === 0 && capable && spawnSync('python3', ['--version']).status === 0;
-}
 
 describeHosts((make) => {
   it('[E7] a directory or program elsewhere is asked about first, and then used like any other', async () => {

@@ -89,6 +89,8 @@ export type Whereabouts = 'local' | 'nothing' | 'elsewhere';
 export class LocalPaths {
   private readonly table: Table;
   private readonly known = new Map<string, Whereabouts>();
+  /** By path: where its file system that may hang is mounted. */
+  private readonly mounts = new Map<string, string>();
   /** Directories on local file systems that are not links. */
   private readonly directories = new Set<string>();
   /** The same for system directories: cached as long as the mounts do not change. */
@@ -108,6 +110,11 @@ export class LocalPaths {
     return found;
   }
 
+  /** Where the file system that may hang is mounted, for a path that leads to one. */
+  mountOf(path: string): string | undefined {
+    return this.find(path) === 'elsewhere' ? this.mounts.get(path) : undefined;
+  }
+
   private follow(path: string): Whereabouts {
     const rest = path.split('/').toReversed();
     let at = '';
@@ -120,6 +127,7 @@ export class LocalPaths {
       }
       const next = `${at}/${part}`;
       const link = this.step(next);
+      if (link === 'elsewhere') this.mounts.set(path, next);
       if (link === 'elsewhere' || link === 'nothing') return link;
       if (link === undefined) {
         at = next;

@@ -19,13 +19,21 @@ const screens: Record<string, Snapshot> = {
     40,
     2,
   ),
-  'links and titles': shown('\x1b]2;a "title"\x07\x1b]8;;https://x.example/"\x07here\x1b]8;;\x07', 20, 2),
+  'links and titles': shown(
+    '\x1b]2;a "title"\x07\x1b]8;;https://x.example/"\x07here\x1b]8;;\x07',
+    20,
+    2,
+  ),
   'more styles than are kept': shown(
     Array.from({ length: 600 }, (_, n) => `\x1b[38;2;${n >> 8};${n & 255};7m${n % 10}`).join(''),
     40,
     15,
   ),
-  'lines above the screen': shown(Array.from({ length: 9 }, (_, n) => `line ${n}`).join('\r\n'), 10, 3),
+  'lines above the screen': shown(
+    Array.from({ length: 9 }, (_, n) => `line ${n}`).join('\r\n'),
+    10,
+    3,
+  ),
 };
 
 describe('the JSON of a structured snapshot', () => {

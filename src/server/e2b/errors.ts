@@ -112,6 +112,8 @@ export function fileError(thrown: unknown, path: string): E2bError {
     return new E2bError('permission_denied', `path '${path}' is not accessible (${code})`);
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new E2bError('resource_exhausted', 'not enough disk space', 507);
+  if (code === 'ETIMEDOUT')
+    return new E2bError('deadline_exceeded', `path '${path}': its file system does not answer`);
   if (code === undefined) throw thrown;
   return new E2bError('internal', `path '${path}': ${code}`);
 }

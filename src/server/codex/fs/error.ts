@@ -37,6 +37,7 @@ const words: Readonly<Record<string, string>> = {
   ELOOP: 'Symbolic link loop',
   EDQUOT: 'Disk quota exceeded',
   EOPNOTSUPP: 'Operation not supported',
+  ETIMEDOUT: 'Connection timed out',
 };
 
 /** An error that we raise ourselves as if a system call had failed with it. */

@@ -6,6 +6,7 @@ import { constants } from 'node:fs';
 import { lstat, mkdir, open, readlink, type FileHandle } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { errnoOf } from '../../../base/disk.ts';
+import { answeringMounts } from './answering-mounts.ts';
 import { refused, SystemError } from './error.ts';
 import type { AccessPolicy } from './access-policy.ts';
 import { join, nameOf, nativeText, parentOf, pathBytes, type BytePath } from './uri.ts';
@@ -39,6 +40,7 @@ export async function withOpened<T>(
   use: (place: OpenedPath) => Promise<T>,
 ): Promise<T> {
   options.access.checkName(path);
+  await answeringMounts.check(path);
   const handle = await open(pathBytes(path), O_PATH | (options.follow ? 0 : O_NOFOLLOW));
   try {
     const place = { handle, real: await realPath(handle), stats: await handle.stat() };
@@ -58,6 +60,7 @@ export async function withFolder<T>(
   use: (folder: Pick<OpenedPath, 'handle' | 'real'>) => Promise<T>,
 ): Promise<T> {
   access.checkName(path);
+  await answeringMounts.check(path);
   const flags = O_PATH | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW);
   const handle = await open(pathBytes(path), flags);
   try {

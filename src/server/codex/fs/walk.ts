@@ -3,6 +3,7 @@
 
 import { lstat, type FileHandle } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
+import { answeringMounts } from './answering-mounts.ts';
 import { osText, refused } from './error.ts';
 import { withOpened, type PathOptions } from './opened-path.ts';
 import { namesIn, type ListedName } from './tree.ts';
@@ -87,6 +88,7 @@ class Walk {
 
   async from(root: BytePath): Promise<WalkResult> {
     this.pathOptions.access.checkName(root);
+    await answeringMounts.check(root);
     const link = (await lstat(pathBytes(root))).isSymbolicLink();
     await withOpened(root, this.pathOptions, async ({ stats, real }) => {
       if (stats.isDirectory() && (this.options.followDirectorySymlinks || !link))

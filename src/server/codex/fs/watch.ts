@@ -4,6 +4,7 @@
 import { watch, type FSWatcher } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
+import { answeringMounts } from './answering-mounts.ts';
 import { isWithin, join, nameOf, parentOf, pathBytes, type BytePath } from './uri.ts';
 
 /** With more, the answer says that nothing is watched. */
@@ -153,6 +154,7 @@ async function firstMissing(path: BytePath): Promise<BytePath | undefined> {
 
 async function exists(path: BytePath): Promise<boolean> {
   try {
+    await answeringMounts.check(path);
     await lstat(pathBytes(path));
     return true;
   } catch (error) {

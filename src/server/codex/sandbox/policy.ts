@@ -13,6 +13,7 @@ import {
   pathBytes,
   type BytePath,
 } from '../fs/uri.ts';
+import { answeringMounts } from '../fs/answering-mounts.ts';
 import { Fields, invalid } from '../params.ts';
 import type { RpcError } from '../rpc.ts';
 
@@ -164,6 +165,7 @@ function protectedPaths(rules: readonly Rule[]): Rule[] {
 /** For a path that does not exist yet, the existing part is resolved. */
 export async function withoutLinks(path: BytePath): Promise<BytePath> {
   try {
+    await answeringMounts.check(path);
     return (await realpath(pathBytes(path), 'buffer')).toString('latin1');
   } catch (error) {
     if (errnoOf(error) === undefined) throw error;

@@ -9,6 +9,7 @@ import { BUBBLEWRAP_PLACES } from '../../../host/limits/bubblewrap.ts';
 import { bubblewrapArgs, type Mount } from './bwrap-args.ts';
 import type { CutOff } from './denial.ts';
 import { accessTo, readPolicy, unenforceable, type Rule, type SandboxPolicy } from './policy.ts';
+import { answeringMounts } from '../fs/answering-mounts.ts';
 import { bytePath, isWithin, pathBytes, type BytePath } from '../fs/uri.ts';
 
 /** A start as it would be without a sandbox. */
@@ -106,6 +107,7 @@ function isWritableAround(rules: readonly Rule[], path: BytePath): boolean {
 
 async function kindOf(path: BytePath): Promise<Mount['kind'] | undefined> {
   try {
+    await answeringMounts.check(path);
     return (await lstat(pathBytes(path))).isDirectory() ? 'folder' : 'file';
   } catch (error) {
     if (errnoOf(error) === undefined) throw error;

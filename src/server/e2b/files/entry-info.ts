@@ -4,6 +4,8 @@ import type { Stats } from 'node:fs';
 import { lstat, readFile, realpath, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { errnoOf } from '../../../base/disk.ts';
+import { answeringMounts } from '../../codex/fs/answering-mounts.ts';
+import { bytePath } from '../../codex/fs/uri.ts';
 
 export interface EntryInfo {
   readonly name: string;
@@ -23,6 +25,7 @@ export interface EntryInfo {
 
 /** For a link: type and mode are those of its target, size and permissions its own. */
 export async function entryInfo(path: string, names: OwnerNames): Promise<EntryInfo> {
+  await answeringMounts.check(bytePath(path));
   const own = await lstat(path);
   const isLink = own.isSymbolicLink();
   const target = isLink ? await targetOf(path) : { stats: own };

@@ -4,6 +4,7 @@ import { readdir, rename, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { errnoOf } from '../../../base/disk.ts';
+import { answeringMounts } from '../../codex/fs/answering-mounts.ts';
 import { removeTree } from '../../codex/fs/tree.ts';
 import {
   makeFolder,
@@ -94,6 +95,7 @@ export class FilesystemService {
 
   private async makeDir(place: Place): Promise<unknown> {
     const { path, options } = place;
+    await answeringMounts.check(bytePath(path));
     const found = await stat(path).catch(missing);
     if (found?.isDirectory())
       throw new E2bError('already_exists', `directory already exists: ${path}`);
@@ -125,6 +127,7 @@ export class FilesystemService {
     const names = await OwnerNames.read();
     const entries: EntryInfo[] = [];
     const walk = async (folder: string, left: number): Promise<void> => {
+      await answeringMounts.check(bytePath(folder));
       const found = await readdir(folder, { withFileTypes: true });
       for (const entry of found.sort((a, b) => (a.name < b.name ? -1 : 1))) {
         const each = join(folder, entry.name);
