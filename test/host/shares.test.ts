@@ -26,6 +26,20 @@ describeHosts((make) => {
       expect(await Promise.all(slow)).toEqual(Array(3).fill('pattern_too_slow'));
     });
 
+    it('[H72] searches of waits that are over search no further: the next wait of their owner is answered', async () => {
+      const api = await make();
+      const id = await startProcess(api, { command: `printf '${'a'.repeat(60)}b'` }, 'bob');
+      await api.wait('bob', { waits: [{ id, for: [closed] }] });
+      const patterns = Array.from({ length: 8 }, (_, n) => {
+        const pattern = `(a+)+${n}$`;
+        return { kind: 'pattern', pattern } as const;
+      });
+      const waits = Array.from({ length: 100 }, () => ({ id, for: patterns }));
+      expect(await api.wait('bob', { waits, timeoutMs: 0 })).toMatchObject({ timedOut: true });
+      const last = { id, for: [{ kind: 'pattern', pattern: 'a+b' }] } as const;
+      expect((await api.wait('bob', { waits: [last] })).met).toHaveLength(1);
+    });
+
     it('[H65] ended processes of an owner are forgotten for its own newer ones, not for those of another', async () => {
       const api = await make({ limits: { closedCount: 4 } });
       const run = async (owner: string): Promise<string> => {

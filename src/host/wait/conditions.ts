@@ -1,7 +1,10 @@
 // The conditions that a wait can have. A condition is checked after every change of its process; those that also depend
 // on time, a search or the kernel's socket table wake the waiter themselves.
 
+import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
+import { FairTurns } from '../../base/fair-turns.ts';
+import { abortedError, Cancellation } from '../../protocol/cancellation.ts';
 import type { Met } from '../../protocol/host-api.ts';
 import type { Condition } from '../../protocol/operations.ts';
 import type { SearchHit, SearchPosition, SearchResult } from '../../protocol/views.ts';
@@ -24,6 +27,7 @@ export interface ConditionTools {
     process: HeldProcess,
     condition: TextCondition,
     from: { from: number } | { resume: SearchPosition },
+    signal: CancelSignal,
   ): Promise<SearchResult>;
   /** Calls back whenever the process may have settled. */
   settling(process: HeldProcess, wake: () => void): () => void;
@@ -60,16 +64,23 @@ export function conditionTools(
   };
 }
 
-/** The search for the first hit of a condition. */
+/** Each reads a block of up to 256 KiB before it waits for the thread that matches. */
+const SEARCHES = { atOnce: 64, perOwner: 8, givenUp: abortedError } as const;
+
+/** The search for the first hit of a condition. Few of one owner run at once, however many it waits for. */
 function conditionSearch(matcher: Matcher): ConditionTools['search'] {
-  return (process, condition, from) => {
+  const turns = new FairTurns(SEARCHES);
+  return (process, condition, from, signal) => {
     const { ignoreCase } = condition;
+    const { owner } = process.facts;
     const [pattern, kind] =
       condition.kind === 'text'
         ? [condition.text, 'text' as const]
         : [condition.pattern, 'regex' as const];
     const query = { pattern, kind, ignoreCase, ...from, limit: 1 };
-    return matcher.search(byteSource(process.journal), query, { owner: process.facts.owner });
+    const search = (): Promise<SearchResult> =>
+      matcher.search(byteSource(process.journal), query, { owner, signal });
+    return turns.run(owner, search, signal);
   };
 }
 
@@ -195,7 +206,7 @@ class PortWatch implements Watch {
 class TextWatch implements Watch {
   private from: { from: number } | { resume: SearchPosition };
   private searchedTo = -1;
-  private searching = false;
+  private searching: Cancellation | undefined;
   private stopped = false;
   private hit: SearchHit | undefined;
   private failure: unknown;
@@ -230,19 +241,21 @@ class TextWatch implements Watch {
 
   stop(): void {
     this.stopped = true;
+    this.searching?.abort();
   }
 
   private async searchOn(): Promise<void> {
-    this.searching = true;
+    const { process, condition, from } = this;
+    const searching = (this.searching = new Cancellation());
     try {
-      const result = await this.tools.search(this.process, this.condition, this.from);
+      const result = await this.tools.search(process, condition, from, searching);
       [this.hit] = result.hits;
       this.from = { resume: result.resume };
       this.searchedTo = result.searchedTo;
     } catch (error) {
       this.failure = error;
     }
-    this.searching = false;
+    this.searching = undefined;
     if (!this.stopped) this.wake();
   }
 }
