@@ -36,7 +36,7 @@ describeHosts((make) => {
       });
       const waits = Array.from({ length: 100 }, () => ({ id, for: patterns }));
       expect(await api.wait('bob', { waits, timeoutMs: 0 })).toMatchObject({ timedOut: true });
-      const last = { id, for: [{ kind: 'pattern', pattern: 'a+b' }] } as const;
+      const last = { id, for: [{ kind: 'pattern' as const, pattern: 'a+b' }] };
       expect((await api.wait('bob', { waits: [last] })).met).toHaveLength(1);
     });
 
