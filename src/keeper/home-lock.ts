@@ -114,6 +114,12 @@ export function lockHolder<Note extends LockNote>(path: string): Note | 'unknown
   }
 }
 
+/** Whether the server that served last died without releasing its lock, and no other one has it. */
+export function serverDied(path: string): boolean {
+  if (lockHolder(path) !== undefined) return false;
+  return readNote<LockNote & { readonly url?: string }>(path)?.url !== undefined;
+}
+
 /** The note of the current or last holder. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- a file cannot say what was written into it
 export function readNote<Note extends Partial<LockNote>>(file: string | number): Note | undefined {

@@ -2,7 +2,7 @@
 
 import { openSync, constants } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { ensurePrivate, SERVER_SOCKET, socketIn } from '../system/private-folder.ts';
+import { ensurePrivate, MEMBERSHIP, SERVER_SOCKET, socketIn } from '../system/private-folder.ts';
 
 export interface Home {
   readonly folder: string;
@@ -14,6 +14,10 @@ export interface Home {
   readonly serverLog: string;
   /** Held by the keeper as long as it lives. */
   readonly lock: string;
+  /** Held by the server. Its note stays when the server dies. */
+  readonly serverLock: string;
+  /** There is one while the home belongs to a fleet. */
+  readonly membership: string;
   /** Held by a program that starts a keeper, so that concurrent programs start only one. */
   readonly startLock: string;
 }
@@ -28,6 +32,8 @@ export function openHome(path: string): Home {
     log: join(folder, 'keeper.log'),
     serverLog: join(folder, 'server.log'),
     lock: join(folder, 'keeper.lock'),
+    serverLock: join(folder, 'server.lock'),
+    membership: join(folder, MEMBERSHIP),
     startLock: join(folder, 'keeper.start.lock'),
   };
 }

@@ -29,6 +29,8 @@ function keeperOver(host: Host, clock: FakeClock, left = (): void => undefined):
       start: () => Promise.reject(new Error('none here')),
       is: () => false,
       isSupervised: false,
+      look: () => undefined,
+      retire: () => undefined,
       end: async () => undefined,
     },
     stopping: () => undefined,

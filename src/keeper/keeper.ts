@@ -37,7 +37,7 @@ export interface KeeperOptions {
   readonly clock: Clock;
   readonly version: string;
   /** The server that the keeper itself starts. */
-  readonly server: Pick<OwnServer, 'start' | 'is' | 'isSupervised' | 'end'>;
+  readonly server: Pick<OwnServer, 'start' | 'is' | 'isSupervised' | 'look' | 'retire' | 'end'>;
   /** Exits after this long without a connection, a live process, or a living descendant. */
   readonly idleMs: number;
   /** Called with the reason when it begins to stop. */
@@ -97,6 +97,7 @@ export class Keeper {
     // One that is not supervised outlives its keeper, as every server does.
     const { host, server } = this.options;
     if (server.isSupervised) await server.end();
+    else server.retire();
     const report = await host.shutDown(graceMs);
     await this.options.released(report);
     // After the answer to the client that asked for the stop.
@@ -149,6 +150,7 @@ export class Keeper {
 
   private gone(connection: Connection): void {
     this.connections.delete(connection);
+    this.options.server.look();
     this.watchIdle();
   }
 

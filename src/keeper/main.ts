@@ -1,7 +1,7 @@
 // The keeper's main: locks the home, opens the host, listens, and writes "ready" to descriptor 3. It outlives the program
 // that started it, and exits when no process is left. In the foreground (`holdfast up`) it has a server, and stays.
 
-import { closeSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, rmSync, writeSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,7 +16,7 @@ import { defaultLimits, type Limits } from '../protocol/limits.ts';
 import { parseLogSettings, type LogSettings } from '../protocol/observe/log-settings.ts';
 import type { CloseReport } from '../protocol/host-api.ts';
 import { openHome, type Home } from './home.ts';
-import { takeLock, TAKEN, type HomeLock, type KeeperNote } from './home-lock.ts';
+import { serverDied, takeLock, TAKEN, type HomeLock, type KeeperNote } from './home-lock.ts';
 import { Keeper } from './keeper.ts';
 import { OwnServer } from './own-server.ts';
 import { Log, logLine, problemEntry } from './log.ts';
@@ -171,7 +171,9 @@ async function open(given: KeeperArguments, { lock, earlierPid, problems }: Take
     home: home.folder,
     env: process.env,
     clock: systemClock,
-    report: serve ? report : () => undefined,
+    report: serve ? report : (message) => log.note('info', { event: 'server', message }),
+    isMember: () => existsSync(home.membership),
+    hasDied: () => serverDied(home.serverLock),
   });
   let exitCode = 0;
   const keeper = new Keeper({

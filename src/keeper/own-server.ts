@@ -1,5 +1,6 @@
 // The server that the keeper starts itself: for a program inside one of its processes that needs one, because a server that
-// such a program started could speak for one owner only; and for `holdfast up`, where the keeper starts it again when it dies.
+// such a program started could speak for one owner only; for `holdfast up`, where the keeper starts it again when it dies; and
+// for a member of a fleet, whose dead server no gateway could reach.
 
 import { fileURLToPath } from 'node:url';
 import { builtFile } from '../base/workers/built-file.ts';
@@ -19,10 +20,16 @@ export interface OwnServerOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly clock: Clock;
   readonly report: (message: string) => void;
+  /** Whether the home needs a server, also one that the keeper did not start. */
+  readonly isMember: () => boolean;
+  /** Whether the last server of the home died: one that was ended stays ended. */
+  readonly hasDied: () => boolean;
 }
 
 /** A server that dies again and again is started again after a pause that doubles between these two. */
 const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [100, 30_000];
+/** Whoever supervises the server of a member starts it first. */
+const REVIVE_MS = 2000;
 /** A server that has lived this long did not fail by its start. */
 const LIVED_MS = 60_000;
 /** After this a server that got SIGTERM is killed: it holds nothing that must survive. */
@@ -67,10 +74,25 @@ export class OwnServer {
     return ready;
   }
 
+  /** A connection to the keeper has closed: it may have been that of the server. */
+  look(): void {
+    const { clock, isMember, hasDied } = this.options;
+    if (this.isSupervised || this.ended || this.cancelPause || !isMember()) return;
+    this.cancelPause = clock.after(Math.max(REVIVE_MS, this.pauseMs), () => {
+      this.cancelPause = undefined;
+      if (isMember() && hasDied()) this.startReported();
+    });
+  }
+
+  /** Starts none any more. */
+  retire(): void {
+    this.ended = true;
+    this.stopPause();
+  }
+
   /** Ends it, and starts none any more. */
   async end(): Promise<void> {
-    this.ended = true;
-    this.cancelPause?.();
+    this.retire();
     await this.starting?.catch(() => undefined);
     const { pid } = this;
     if (pid === undefined) return;
@@ -88,7 +110,7 @@ export class OwnServer {
   }
 
   private async run(args: readonly string[]): Promise<Ready> {
-    this.cancelPause?.();
+    this.stopPause();
     if (this.ended) throw new HoldfastError('keeper_lost', 'The keeper is ending.');
     const child = await this.options.start(this.plan(args));
     this.pid = child.pid;
@@ -117,18 +139,30 @@ export class OwnServer {
   }
 
   private startAgain(status: ExitStatus, livedMs: number): void {
-    if (!this.isSupervised || this.ended) return;
     const { clock, report } = this.options;
     this.pauseMs =
       livedMs >= LIVED_MS ? SHORTEST_PAUSE_MS : Math.min(this.pauseMs * 2, LONGEST_PAUSE_MS);
+    if (this.ended) return;
+    if (!this.isSupervised) {
+      this.look();
+      return;
+    }
     const how = status.signal ?? `exit code ${status.code ?? 'unknown'}`;
     report(`The server ended (${how}). It is started again in ${this.pauseMs} ms.`);
-    this.cancelPause = clock.after(this.pauseMs, () => {
-      this.start().then(
-        ({ url }) => report(`The server serves ${String(url)} again.`),
-        (error: unknown) => report(`The server cannot start: ${toErrorShape(error).message}`),
-      );
-    });
+    this.cancelPause = clock.after(this.pauseMs, () => this.startReported());
+  }
+
+  private startReported(): void {
+    const { report } = this.options;
+    this.start().then(
+      ({ url }) => report(`The server serves ${String(url)} again.`),
+      (error: unknown) => report(`The server cannot start: ${toErrorShape(error).message}`),
+    );
+  }
+
+  private stopPause(): void {
+    this.cancelPause?.();
+    this.cancelPause = undefined;
   }
 
   private plan(args: readonly string[]): LaunchPlan {

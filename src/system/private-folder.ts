@@ -19,6 +19,8 @@ import { HoldfastError } from '../protocol/errors.ts';
 export const MAX_SOCKET_PATH_BYTES = 100;
 /** Name of the server's socket in its home. */
 export const SERVER_SOCKET = 'server.sock';
+/** Name of the membership in a fleet. */
+export const MEMBERSHIP = 'fleet.json';
 
 /**
  * Path of the socket of this name in a home. The kernel would truncate a path that is too long for a socket. Such a home

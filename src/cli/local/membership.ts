@@ -2,8 +2,7 @@
 
 import { existsSync, watch } from 'node:fs';
 import { join } from 'node:path';
-
-const FILE = 'fleet.json';
+import { MEMBERSHIP as FILE } from '../../system/private-folder.ts';
 
 /** Calls `join` once, when the file is there. Returns a function that undoes it. */
 export function onMembership(

@@ -14,8 +14,7 @@ import { Joiner } from './joiner.ts';
 import type { ServeStream } from './served-tunnels.ts';
 import { newTag } from '../many/process-finder.ts';
 import { checkName } from '../wire/subjects.ts';
-
-const FILE = 'fleet.json';
+import { MEMBERSHIP as FILE } from '../../system/private-folder.ts';
 
 const membership = v.object({
   v: v.literal(1),
