@@ -19,6 +19,9 @@ export interface CallerOptions {
   readonly note?: (text: string) => void;
 }
 
+/** "HOST/ID" */
+const AT_HOST = /^([a-z0-9][a-z0-9-]{0,62})\/(.+)$/;
+
 /** The owner of what the command line starts and signals, unless --owner names another. */
 const CLI_OWNER = 'cli';
 /** An id that the host made: it is never a prefix, and never in use by two owners. */
@@ -31,10 +34,14 @@ export function usualHome(env: NodeJS.ProcessEnv): string {
   return env['HOLDFAST_HOME'] || join(homedir(), '.holdfast');
 }
 
+/** The state directory of the gateway beside that of this machine. */
+export function gatewayHome(home: string): string {
+  return join(home, 'gateway');
+}
+
 export class Caller {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  readonly home: string;
   /** Whose processes are seen. */
   readonly sees: Owner;
   private readonly given: Owner | undefined;
@@ -42,6 +49,10 @@ export class Caller {
   /** Of the process that this command runs in; known once the keeper has been asked. */
   private inside: Owner | undefined;
   private link: Promise<KeeperLink> | undefined;
+  private folder: string;
+  /** To the keeper of this machine, of a command that then turned to the fleet. */
+  private former: Promise<KeeperLink> | undefined;
+  private place: 'here' | 'fleet' | undefined;
 
   constructor(options: CallerOptions) {
     const { env, cwd, owner } = options;
@@ -53,10 +64,33 @@ export class Caller {
     }
     this.env = env;
     this.cwd = cwd;
-    this.home = resolve(cwd, options.home ?? usualHome(env));
+    this.folder = resolve(cwd, options.home ?? usualHome(env));
     this.note = options.note ?? (() => undefined);
     this.given = owner;
     this.sees = owner ?? EVERYONE;
+  }
+
+  get home(): string {
+    return this.folder;
+  }
+
+  /** From now on the gateway of this machine is asked, for the processes of all hosts. */
+  useFleet(): void {
+    if (this.place === 'fleet') return;
+    this.keepTo('fleet');
+    this.folder = gatewayHome(this.folder);
+    // A word that is still looked for here uses it.
+    this.former = this.link;
+    this.link = undefined;
+  }
+
+  /** A command has one link: its words are about one place. */
+  private keepTo(place: 'here' | 'fleet'): void {
+    if (this.place !== undefined && this.place !== place) {
+      const problem = 'Processes of this machine and of a fleet are named in one command.';
+      throw new HoldfastError('invalid_input', problem, { remedy: 'Name them in two commands.' });
+    }
+    this.place = place;
   }
 
   /** Who starts, and who is named as the sender of a signal. Ask for the host first: inside a process it is that one's owner. */
@@ -112,7 +146,8 @@ export class Caller {
 
   /** For reading: a home in which nothing was ever started needs no keeper. */
   async hostIfUsed(): Promise<KeeperLink | undefined> {
-    return existsSync(join(this.home, 'journals')) ? this.host() : this.running();
+    const isUsed = this.place === 'fleet' || existsSync(join(this.home, 'journals'));
+    return isUsed ? this.host() : this.running();
   }
 
   /** Sends a request that may be repeated: when the keeper is lost, the next one gets it. */
@@ -127,26 +162,44 @@ export class Caller {
     }
   }
 
-  /** The process of this id, of this name, or whose id alone begins like this. */
+  /** The process of this id, of this name, or whose id alone begins like this; "HOST/ID" is one of a fleet. */
   async find(text: string): Promise<ProcessInfo> {
-    const host = await this.hostIfUsed();
-    if (host && MADE_ID.test(text)) {
+    if (this.place !== 'fleet') {
       try {
-        return await host.get(this.sees, { id: text });
+        const found = await this.findIn(text);
+        this.keepTo('here');
+        return found;
+      } catch (error) {
+        const elsewhere = AT_HOST.test(text) && existsSync(gatewayHome(this.home));
+        if (!isError(error, 'not_found') || !elsewhere) throw error;
+        this.useFleet();
+      }
+    }
+    const [, at, id = text] = AT_HOST.exec(text) ?? [];
+    return this.findIn(id, at);
+  }
+
+  /** `at`: the host of a fleet that it is at. */
+  private async findIn(text: string, at?: string): Promise<ProcessInfo> {
+    const link = await this.hostIfUsed();
+    if (link && MADE_ID.test(text)) {
+      try {
+        const found = await link.get(this.sees, { id: text });
+        if (at === undefined || found.host === at) return found;
       } catch (error) {
         if (!isError(error, 'ambiguous')) throw error;
       }
     }
-    const processes = host ? await listAll((page) => host.list(this.sees, page)) : [];
+    const all = link ? await listAll((page) => link.list(this.sees, page)) : [];
+    const processes = at === undefined ? all : all.filter(({ host }) => host === at);
     const found = choose(processes, text, this.name);
-    if (!found)
-      throw new HoldfastError(
-        'not_found',
-        `Process "${text}" not found${tooShort(processes, text)}.`,
-        { id: text },
-      );
+    if (!found) {
+      const word = at === undefined ? text : `${at}/${text}`;
+      const problem = `Process "${word}" not found${tooShort(processes, text)}.`;
+      throw new HoldfastError('not_found', problem, { id: text });
+    }
     if (found.name === text && found.id !== text) this.tellNewer(processes, found);
-    return host && found.cut ? host.get(found.owner, { id: found.id }) : found;
+    return link && found.cut ? link.get(found.owner, { id: found.id }) : found;
   }
 
   /** A name means the running process, also when a newer one with that name has exited. */
@@ -164,17 +217,25 @@ export class Caller {
   }
 
   async close(): Promise<void> {
-    const link = await this.link?.catch(() => undefined);
-    this.link = undefined;
-    await link?.close();
+    const links = [this.link, this.former];
+    this.link = this.former = undefined;
+    for (const link of links) await (await link?.catch(() => undefined))?.close();
   }
 
   private async connect(startIfMissing: boolean): Promise<KeeperLink> {
     const { connectKeeper } = await import('../keeper/connect.ts');
-    const { home, env } = this;
-    const link = await connectKeeper({ home, env, startIfMissing, keeperArgs: this.keeperArgs });
-    this.inside = link.keeper.scope?.owner;
-    return link;
+    const { home, env, keeperArgs, place } = this;
+    const starts = startIfMissing && place !== 'fleet';
+    try {
+      const link = await connectKeeper({ home, env, startIfMissing: starts, keeperArgs });
+      this.inside = link.keeper.scope?.owner;
+      return link;
+    } catch (error) {
+      if (place !== 'fleet' || !isError(error, 'keeper_unreachable')) throw error;
+      throw new HoldfastError('not_answering', `No gateway runs in ${home}.`, {
+        remedy: 'Start one with "holdfast gateway ADDRESS".',
+      });
+    }
   }
 }
 

@@ -13,7 +13,7 @@ import { isReserved } from '../system/descriptor-reserve.ts';
 import { descriptorOf } from '../system/socket-descriptor.ts';
 import { PosixError } from '../system/posix-library.ts';
 import { isShortage } from '../system/proc-table.ts';
-import type { CallerOrigin, CloseReport, Page } from '../protocol/host-api.ts';
+import type { CallerOrigin, CloseReport, HostApi, Page } from '../protocol/host-api.ts';
 import { BACKLOG } from '../protocol/limits.ts';
 import { operations, type Params } from '../protocol/operations.ts';
 import { UnsentAnswers } from './unsent-answers.ts';
@@ -32,8 +32,14 @@ import {
 import type { OwnServer } from './own-server.ts';
 import { onlyFromOutside, ownerWithin, scopeOf, type Scope } from './scope.ts';
 
+/** What is served: the host of a home, or all hosts of a fleet. */
+export type ServedHost = Omit<HostApi, 'close'> &
+  Pick<Host, 'read' | 'readExtent' | 'text' | 'isIdle' | 'shutDown'> & {
+    readonly programs: { originOf(pid: number): Promise<CallerOrigin> };
+  };
+
 export interface KeeperOptions {
-  readonly host: Host;
+  readonly host: ServedHost;
   readonly clock: Clock;
   readonly version: string;
   /** The server that the keeper itself starts. */
@@ -46,6 +52,8 @@ export interface KeeperOptions {
   readonly released: (report: CloseReport) => Promise<void>;
   /** Called once, after the last client has got its answers. */
   readonly left: () => void;
+  /** Why no client can end it. */
+  readonly refuseStop?: () => HoldfastError;
 }
 
 /** After a reply on a borrowed socket the server is informed this much later, so that the client runs first. */
@@ -114,14 +122,15 @@ export class Keeper {
   }
 
   private accept(socket: Socket): void {
-    const { host, server } = this.options;
+    const { host, server, refuseStop } = this.options;
     if (usesReserve(socket)) {
       socket.destroy();
       return;
     }
     const connection = new Connection(socket, host, {
       serve: () => server.start(),
-      stop: (graceMs) => this.stop('a client asked for it', graceMs),
+      stop: (graceMs) =>
+        refuseStop ? Promise.reject(refuseStop()) : this.stop('a client asked for it', graceMs),
       gone: () => this.gone(connection),
     });
     this.connections.add(connection);
@@ -182,7 +191,7 @@ interface ConnectionEvents {
 
 class Connection {
   private readonly socket: Socket;
-  private readonly host: Host;
+  private readonly host: ServedHost;
   private readonly events: ConnectionEvents;
   private readonly reader = new FrameReader();
   private readonly running = new Map<number, Cancellation>();
@@ -195,7 +204,7 @@ class Connection {
   private readonly answers: UnsentAnswers;
   private scope: Scope = { inside: true };
 
-  constructor(socket: Socket, host: Host, events: ConnectionEvents) {
+  constructor(socket: Socket, host: ServedHost, events: ConnectionEvents) {
     this.socket = socket;
     this.host = host;
     this.events = events;

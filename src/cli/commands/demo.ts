@@ -3,7 +3,7 @@
 import { VERSION } from '../../base/version.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer, Command } from '../arguments/command.ts';
-import type { Output } from '../output/output.ts';
+import { Narrator } from '../output/narrator.ts';
 import { outcomeWords } from '../output/outcome.ts';
 import { selfCommand } from '../surroundings.ts';
 import { formatDuration, plural } from '../arguments/units.ts';
@@ -101,29 +101,4 @@ async function suggest(caller: Caller, say: Narrator, id: string): Promise<void>
   await say.line(`${here} ps --all`);
   await say.line(`${here} logs ${id.slice(0, 8)}`);
   await say.end();
-}
-
-/** Tells the tour in numbered parts; says nothing when the answer is to be JSON. */
-class Narrator {
-  private readonly out: Output;
-  private parts = 0;
-
-  constructor(out: Output) {
-    this.out = out;
-  }
-
-  async part(title: string): Promise<void> {
-    this.parts += 1;
-    await this.line('');
-    await this.line(`${this.parts}. ${title}`);
-  }
-
-  async line(text: string): Promise<void> {
-    const indent = text === '' || this.parts === 0 || /^\d\. /.test(text) ? '' : '   ';
-    if (!this.out.json) await this.out.line(indent + text);
-  }
-
-  async end(): Promise<void> {
-    await this.line('');
-  }
 }

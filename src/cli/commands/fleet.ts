@@ -4,23 +4,34 @@ import { join, resolve } from 'node:path';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Membership } from '../../fleet/member/membership.ts';
 import type { Answer, Command } from '../arguments/command.ts';
-import type { Caller } from '../caller.ts';
+import { gatewayHome, type Caller } from '../caller.ts';
 import { formatDuration } from '../arguments/units.ts';
+import type { Output } from '../output/output.ts';
 import { alignedRows } from '../output/table.ts';
 import { summaries } from '../summaries.ts';
 
 /** Of the table, as far as the labels need it. */
 const WIDTH = 120;
-const verbs = ['hosts', 'drain', 'undrain', 'leave', 'key', 'init', 'admit', 'forget'] as const;
+const verbs = [
+  'demo',
+  'hosts',
+  'drain',
+  'undrain',
+  'leave',
+  'key',
+  'init',
+  'admit',
+  'forget',
+] as const;
 type Verb = (typeof verbs)[number];
 
 export const command: Command = {
   name: 'fleet',
   usage:
-    'hosts | drain | undrain | leave | key | init | admit NAME KEY | forget NAME [--nats ADDRESS]',
+    'demo | hosts | drain | undrain | leave | key | init | admit NAME KEY | forget NAME [--nats ADDRESS]',
   takes: verbs,
   summary: summaries.fleet,
-  examples: ['holdfast fleet hosts', 'holdfast fleet drain'],
+  examples: ['holdfast fleet demo', 'holdfast fleet hosts', 'holdfast fleet drain'],
   options: {
     keys: {
       type: 'string',
@@ -54,6 +65,7 @@ export const command: Command = {
     },
   },
   notes: [
+    'demo: three nodes of NATS, three hosts and a gateway on this machine, and the death of a host. It needs nats-server.',
     'hosts: asks the gateway that runs on this machine.',
     'drain: no new processes are placed on this host; those that run continue. undrain ends that.',
     'key: prints the public key of this host; its seed stays in the home.',
@@ -62,7 +74,7 @@ export const command: Command = {
     'what the host had begun is reported as lost. It is refused while the host is there.',
     'leave: this host leaves the fleet; its processes and its own server continue.',
   ],
-  read({ words, caller }) {
+  read({ words, caller, out }) {
     const [given = '', name, key] = words.expect(verbs.join(', '), '[NAME]', '[KEY]');
     const verb = verbs.find((each) => each === given);
     if (!verb) throw words.wrong(`"${given}" is not one of ${verbs.join(', ')}`);
@@ -83,6 +95,7 @@ export const command: Command = {
     const [store, nats, ca] = [words.text('store'), words.text('nats'), words.text('ca')];
     return async () => {
       await caller.refuseInside('change the fleet');
+      if (verb === 'demo') return showDemo(caller, out);
       if (verb === 'hosts') return listHosts(caller);
       if (verb === 'key') return showKey(caller, role);
       if (verb === 'drain' || verb === 'undrain' || verb === 'leave')
@@ -102,6 +115,12 @@ export const command: Command = {
     };
   },
 };
+
+async function showDemo({ env }: Caller, out: Output): Promise<Answer> {
+  const { demonstrateFleet } = await import('../local/fleet-demo.ts');
+  const { Narrator } = await import('../output/narrator.ts');
+  return { result: await demonstrateFleet(env, new Narrator(out)) };
+}
 
 async function forgetMember(
   keys: string,
@@ -144,12 +163,15 @@ async function forgetMember(
 async function showKey({ home }: Caller, role: 'host' | 'gateway'): Promise<Answer> {
   const { ownPublicKey } = await import('../../fleet/identity/credentials.ts');
   const { openHome } = await import('../../keeper/home.ts');
-  const { folder } = openHome(role === 'gateway' ? join(home, 'gateway') : home);
+  const { folder } = openHome(role === 'gateway' ? gatewayHome(home) : home);
   const key = ownPublicKey(folder);
   return { result: { key }, lines: [key] };
 }
 
-async function changeMembership({ home }: Caller, verb: Exclude<Verb, 'hosts'>): Promise<Answer> {
+async function changeMembership(
+  { home }: Caller,
+  verb: 'drain' | 'undrain' | 'leave',
+): Promise<Answer> {
   const { readMembership, removeMembership, writeMembership } =
     await import('../../fleet/member/membership.ts');
   const member: Membership | undefined = readMembership(home);
@@ -183,7 +205,7 @@ interface HostRow {
 
 async function listHosts(caller: Caller): Promise<Answer> {
   const { callServer } = await import('../local/call-server.ts');
-  const answer = await callServer(join(caller.home, 'gateway'), '/v1/hosts');
+  const answer = await callServer(gatewayHome(caller.home), '/v1/hosts');
   const { hosts } = answer as { hosts: readonly HostRow[] };
   const now = Date.now();
   const rows = hosts.map(({ name, state, sinceMs, version, live, load, drain, labels }) => [

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { GatewayOptions } from '../../fleet/gateway/gateway.ts';
+import { gatewayHome } from '../caller.ts';
 import type { Command } from '../arguments/command.ts';
 import { summaries } from '../summaries.ts';
 import { settingOptions } from '../settings/setting.ts';
@@ -28,7 +29,7 @@ export const command: Command = {
     const given = words.text('name');
     const [admission, ca] = [words.text('admission'), words.text('ca')];
     const archive = words.text('archive');
-    const home = join(caller.home, 'gateway');
+    const home = gatewayHome(caller.home);
     const { again: _again, ...server } = optionsOf(words, caller, (text) => void out.note(text));
     return async () => {
       const { openGateway } = await import('../../fleet/gateway/gateway.ts');
@@ -60,7 +61,9 @@ export const command: Command = {
         archive: await archiveAt(archive, home, caller.env),
       });
       const link = gatewayLink(gateway);
-      return runServer(
+      const { openGatewaySocket } = await import('../../fleet/gateway/gateway-socket.ts');
+      const closeSocket = await openGatewaySocket(home, gateway.host);
+      const serving = runServer(
         {
           ...server,
           home,
@@ -70,6 +73,7 @@ export const command: Command = {
         },
         { caller, out },
       );
+      return serving.finally(closeSocket);
     };
   },
 };

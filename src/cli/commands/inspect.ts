@@ -38,7 +38,9 @@ export const command: Command = {
           if (!isError(error, 'not_running')) throw error;
           return [];
         });
-      const descendants = process.state === 'running' ? descendantsOf(process.pid) : [];
+      // Those at another machine are not in this one's /proc.
+      const isHere = process.state === 'running' && process.host === undefined;
+      const descendants = isHere ? descendantsOf(process.pid) : [];
       const rows = rowsOf(process, ports, descendants);
       return { result: { process, ports, descendants }, lines: alignedRows(rows, Infinity) };
     };
@@ -57,6 +59,7 @@ function rowsOf(
   const ending = outcome && endNote(outcome);
   return [
     ['id', process.id],
+    ...(process.host === undefined ? [] : [['host', process.host]]),
     ...(name === undefined ? [] : [['name', name]]),
     ['owner', process.owner],
     ...(key === undefined ? [] : [['key', key]]),

@@ -86,9 +86,9 @@ export const command: Command = {
       writeMembership(home, member);
       const running = await localServer(home);
       if (!running) return act();
-      const { name, tag, servers } = member;
+      const { name, servers } = member;
       return {
-        result: { name, tag, servers, pid: running.pid },
+        result: { name, servers, pid: running.pid },
         lines: [`The server (pid ${running.pid}) joins ${servers.join(', ')} as "${name}".`],
       };
     };

@@ -14,9 +14,9 @@ const states = ['running', 'exited', 'closed', 'lost'] as const satisfies readon
 
 export const command: Command = {
   name: 'ps',
-  usage: '[--all] [--state STATE] [--name TEXT] [-n N]',
+  usage: '[--all] [--state STATE] [--name TEXT] [-n N] [--fleet]',
   summary: summaries.ps,
-  examples: ['holdfast ps', 'holdfast ps --all --json'],
+  examples: ['holdfast ps', 'holdfast ps --all --json', 'holdfast ps --fleet'],
   options: {
     all: { type: 'boolean', short: 'a', about: 'include exited processes' },
     state: {
@@ -27,6 +27,10 @@ export const command: Command = {
     },
     name: { type: 'string', value: 'TEXT', about: 'only processes with TEXT in their name' },
     last: { type: 'string', short: 'n', value: 'N', about: 'only the newest N' },
+    fleet: {
+      type: 'boolean',
+      about: 'the processes of all hosts, from the gateway of this machine; ids are HOST/ID',
+    },
     quiet: { type: 'boolean', short: 'q', about: 'ids only' },
   },
   notes: [
@@ -40,9 +44,18 @@ export const command: Command = {
     const name = words.text('name');
     const most = words.count('last') ?? Infinity;
     const quiet = words.flag('quiet');
+    const fleet = words.flag('fleet');
     return async () => {
+      if (fleet) caller.useFleet();
       const host = await caller.hostIfUsed();
-      const every = host ? await listAll((page) => host.list(caller.sees, page)) : [];
+      const silent = new Set<string>();
+      const every = host
+        ? await listAll(async (page) => {
+            const answer = await host.list(caller.sees, page);
+            for (const name of answer.incomplete ?? []) silent.add(name);
+            return answer;
+          })
+        : [];
       const wanted = every.filter(
         (process) =>
           (all || isLive(process)) &&
@@ -50,8 +63,15 @@ export const command: Command = {
           (name === undefined || process.name?.includes(name) === true),
       );
       const shown = wanted.slice(0, most);
-      const result = { processes: shown, total: every.length };
-      if (quiet) return { result, lines: shown.map(({ id }) => id) };
+      const incomplete = [...silent];
+      const result = {
+        processes: shown,
+        total: every.length,
+        ...(incomplete.length > 0 && { incomplete }),
+      };
+      if (incomplete.length > 0 && !out.json)
+        await out.note(`Hosts that did not answer: ${incomplete.join(', ')}.`);
+      if (quiet) return { result, lines: shown.map((process) => idOf(process)) };
       if (out.columns === undefined) return { result, lines: shown.map(plainRow) };
       const lines = shown.length > 0 ? table(shown, every, out.columns) : [none(state, name)];
       return { result, lines: [...lines, ...more(every, wanted, shown)] };
@@ -79,16 +99,21 @@ function more(
     : [];
 }
 
+/** Behind the host that it is at, if it is one of a fleet. */
+function idOf({ id, host }: ProcessInfo, length?: number): string {
+  return `${host === undefined ? '' : `${host}/`}${id.slice(0, length)}`;
+}
+
 /** Something of it may still print or run. */
 function isLive({ state, settled }: ProcessInfo): boolean {
   return state === 'running' || state === 'exited' || !settled;
 }
 
 function plainRow(process: ProcessInfo): string {
-  const { id, state, outcome, startedAtMs, bytes, owner, name, command: line } = process;
+  const { state, outcome, startedAtMs, bytes, owner, name, command: line } = process;
   const started = new Date(startedAtMs).toISOString();
   return tabbedRow([
-    id,
+    idOf(process),
     state,
     outcome ? outcomeWords(outcome) : '',
     started,
@@ -111,7 +136,7 @@ function table(
   const leased = shown.some(({ lease }) => lease !== undefined);
   const mixed = new Set(shown.map(({ owner }) => owner)).size > 1;
   const rows = shown.map((process) => [
-    process.id.slice(0, length),
+    idOf(process, length),
     formatAge(now - process.startedAtMs),
     process.state,
     stateWords(process),

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { VERSION } from '../../base/version.ts';
 import { MARKER_NAME } from '../../host/start/environment.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
-import type { HostApi } from '../../protocol/host-api.ts';
+import type { CallerOrigin, HostApi } from '../../protocol/host-api.ts';
 import { operationNames } from '../../protocol/operation-names.ts';
 import type { KeeperLink } from '../../keeper/link.ts';
 import { PROTOCOL_VERSION } from '../../keeper/messages.ts';
@@ -23,8 +23,7 @@ export function gatewayLink(gateway: Gateway): KeeperLink {
       pid: process.pid,
       operations: operationNames,
     },
-    // A gateway starts no processes. One that a host on this machine started must not act for all owners.
-    origin: async (pid) => ({ inside: hasMarker(pid) }),
+    origin: async (pid) => originFor(pid),
     stop: () => {
       const problem = 'A gateway cannot end the hosts of a fleet.';
       return Promise.reject(new HoldfastError('unsupported', problem));
@@ -35,6 +34,11 @@ export function gatewayLink(gateway: Gateway): KeeperLink {
       end();
     },
   };
+}
+
+/** A gateway starts no processes. One that a host on this machine started must not act for all owners. */
+export function originFor(pid: number): CallerOrigin {
+  return { inside: hasMarker(pid) };
 }
 
 /** A program whose environment cannot be read is not ours to trust. */
