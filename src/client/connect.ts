@@ -34,8 +34,8 @@ type Destination =
       readonly reconnectMs?: number;
     }
   | {
-      /** The address of a server, such as "https://box.example/holdfast". */
-      readonly url: string;
+      /** The address of a server, such as "https://box.example/holdfast"; several of gateways with the same tokens. */
+      readonly url: string | readonly string[];
       readonly token: string;
       /** The owner to act as, with the admin token. */
       readonly owner?: string;
@@ -56,7 +56,7 @@ export async function connect(target: ConnectTarget = {}): Promise<Holdfast> {
 function callerDefaults({
   env,
   inherit = 'caller',
-}: Exclude<ConnectTarget, { url: string }>): StartDefaults | undefined {
+}: Exclude<ConnectTarget, { url: unknown }>): StartDefaults | undefined {
   if (inherit === 'host') return undefined;
   return ({ pty, cwd = '' }) => ({
     // A relative path is relative to this process; the host would resolve it against its own directory.
@@ -66,7 +66,7 @@ function callerDefaults({
 }
 
 function localTarget(
-  target: Exclude<ConnectTarget, { url: string }>,
+  target: Exclude<ConnectTarget, { url: unknown }>,
 ): Parameters<typeof httpApi>[0] {
   const named = target.home ?? (target.env ?? process.env)['HOLDFAST_HOME'];
   const home = resolve(named || join(homedir(), '.holdfast'));

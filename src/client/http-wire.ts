@@ -22,8 +22,8 @@ import type { Api } from './api.ts';
 import { traceHeaders } from './trace-headers.ts';
 
 export interface HttpTarget {
-  /** http(s)://host:port */
-  readonly url?: string;
+  /** http(s)://host:port; several are gateways of one fleet: while one does not answer, the next is asked. */
+  readonly url?: string | readonly string[] | undefined;
   readonly socketPath?: string;
   readonly token?: string | undefined;
   /** The owner to act as, if the token allows any. */
@@ -63,12 +63,16 @@ interface Unanswered {
 
 export class HttpWire {
   private readonly target: HttpTarget;
+  private readonly urls: readonly string[];
+  /** Of `urls`, the one that is asked. */
+  private turn = 0;
   private readonly agent = new Agent({ keepAlive: true, maxSockets: Infinity });
   private readonly unanswered = new Set<Unanswered>();
   private readonly watch: PeerWatch;
 
   constructor(target: HttpTarget) {
     this.target = target;
+    this.urls = [target.url ?? []].flat();
     this.watch = new PeerWatch({
       clock: systemClock,
       owes: () => this.unanswered.size > 0,
@@ -138,10 +142,10 @@ export class HttpWire {
   private unreachable(error: unknown): HoldfastError {
     const reason = error instanceof Error ? error.message : String(error);
     const problem = `The server cannot be reached: ${reason}`;
-    const { url } = this.target;
+    const where = this.urls.join(' or ');
     // A remote server cannot be inspected from here.
-    const remedy = `See that "holdfast serve" runs at ${url ?? ''}, and that nothing is in between.`;
-    return new HoldfastError('keeper_unreachable', problem, url === undefined ? {} : { remedy });
+    const remedy = `See that "holdfast serve" runs at ${where}, and that nothing is in between.`;
+    return new HoldfastError('keeper_unreachable', problem, where === '' ? {} : { remedy });
   }
 
   private failSilent(): void {
@@ -157,10 +161,14 @@ export class HttpWire {
   private async retry<T>(attempt: () => Promise<T>, ask: HttpRequest): Promise<T> {
     const giveUpAt = performance.now() + (this.target.reconnectMs ?? DEFAULT_RECONNECT_MS);
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+      const { turn } = this;
       try {
         return await attempt();
       } catch (error) {
-        if (error instanceof HoldfastError) throw error;
+        if (error instanceof HoldfastError && !this.mayAskAnother(error, ask, giveUpAt))
+          throw error;
+        // Whoever fails first turns for all.
+        if (this.turn === turn) this.turn += 1;
         const errno = errnoOf(error) ?? '';
         const refused = errno === 'ECONNREFUSED' || errno === 'ENOENT';
         if (ask.signal?.aborted) throw abortedError();
@@ -171,6 +179,12 @@ export class HttpWire {
         );
       }
     }
+  }
+
+  /** The server says that it cannot help now, and another one may. */
+  private mayAskAnother({ code }: HoldfastError, { once }: HttpRequest, giveUpAt: number): boolean {
+    const isAway = ['fabric_degraded', 'host_closed', 'not_answering'].includes(code);
+    return this.urls.length > 1 && isAway && !once && performance.now() <= giveUpAt;
   }
 
   private async json<T>(ask: HttpRequest): Promise<T> {
@@ -215,8 +229,8 @@ export class HttpWire {
     body?: Buffer,
     trace?: Readonly<Record<string, string>>,
   ): ClientRequest {
-    const { url, socketPath, token, owner } = this.target;
-    const base = new URL(url ?? 'http://localhost');
+    const { socketPath, token, owner } = this.target;
+    const base = new URL(this.urls[this.turn % this.urls.length] ?? 'http://localhost');
     const options: RequestOptions = {
       method: ask.method,
       path: base.pathname.replace(/\/$/, '') + ask.path + queryText(ask.query),
