@@ -143,6 +143,8 @@ export interface WaitResult {
 export interface Completion {
   readonly number: number;
   readonly id: string;
+  /** In a fleet: the name of the host that reports it. */
+  readonly host?: string;
   readonly owner: Owner;
   readonly name?: string;
   readonly command: string;

@@ -21,10 +21,13 @@ export interface FleetDoor {
   tunnel(host: string, caller: Pick<Bearer, 'owner' | 'tokenId'>): Duplex;
 }
 
+export const hostStates = ['here', 'silent', 'cut', 'conflict'] as const;
+export type HostState = (typeof hostStates)[number];
+
 /** A host as the gateway sees it. */
 export interface FleetHostRow {
   readonly name: string;
-  readonly state: 'here' | 'silent' | 'cut' | 'conflict';
+  readonly state: HostState;
   /** By the wall clock of the gateway. */
   readonly sinceMs: number;
   readonly beat: {
@@ -42,7 +45,7 @@ type HostRow = Pick<FleetHostRow, 'name' | 'state' | 'sinceMs'> & FleetHostRow['
 
 const host = v.object({
   name: text,
-  state: v.picklist(['here', 'silent', 'cut', 'conflict']),
+  state: v.picklist(hostStates),
   sinceMs: whole,
   version: text,
   live: whole,

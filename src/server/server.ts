@@ -242,7 +242,9 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   await openSocket(door, context);
   openWebhook(options, context, { host, clock, report });
   releases.add(() => dialects.beginClosing());
-  telemetry?.open({ host, metrics, home: options.gateway ? undefined : home.folder });
+  const { gateway } = options;
+  const measured = gateway ? { hosts: () => gateway.hosts() } : { home: home.folder };
+  telemetry?.open({ host, metrics, home: undefined, ...measured });
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,

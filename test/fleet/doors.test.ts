@@ -74,6 +74,15 @@ describe.skipIf(!hasNats)(`the doors of a gateway${LEFT_OUT}`, () => {
     expect([numbers.length, numbers[999_999]]).toEqual([1_000_001, '1000000']);
   });
 
+  it('[FL36] metrics count the hosts by their state', async () => {
+    const headers = { Authorization: `Bearer ${shared.token}` };
+    const text = await (await fetch(`${shared.server.url}/metrics`, { headers })).text();
+    expect(text).toContain('holdfast_fleet_hosts{state="here"} 1\n');
+    expect(text).toContain('holdfast_fleet_hosts{state="silent"} 0\n');
+    expect(text).toContain('holdfast_fleet_hosts_draining 0\n');
+    expect(text).toMatch(/^holdfast_processes_live \d/m);
+  });
+
   it('[FL73] a session is resumed at its host when the tunnel has been cut', async () => {
     const codex = await CodexClient.ready(shared.codex());
     await codex.shell('p', 'echo one; read x; echo got $x', { pipeStdin: true });

@@ -4,6 +4,7 @@ import { useSignal, type Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ask, Problem } from '../core/http.ts';
 import { setStaysSignedIn, signedOut, staysSignedIn } from '../core/token.ts';
+import { FleetHosts, type FleetHost } from '../parts/fleet-hosts.tsx';
 import { bytesText, countText, dateText, durationText, visibleText } from '../model/words.ts';
 
 interface Health {
@@ -40,6 +41,8 @@ interface Facts {
   readonly owners: readonly OwnerUse[];
   readonly limits: Readonly<Record<string, number>>;
   readonly sessions: readonly Session[];
+  /** Of a fleet, where this is the page of a gateway. */
+  readonly hosts: readonly FleetHost[];
 }
 
 const REFRESH_MS = 5000;
@@ -74,6 +77,7 @@ export function HostPage() {
       )}
       {value && (
         <>
+          <FleetHosts hosts={value.hosts} />
           <HealthTable {...value.health} />
           <OwnerTable owners={value.owners} />
           <SessionTable sessions={value.sessions} changed={refresh} problem={problem} />
@@ -85,13 +89,20 @@ export function HostPage() {
 }
 
 async function load(): Promise<Facts> {
-  const [health, { owners }, limits, { sessions }] = await Promise.all([
+  const [health, { owners }, limits, { sessions }, { hosts }] = await Promise.all([
     ask<Health>('GET', '/v1/health'),
     ask<{ owners: OwnerUse[] }>('GET', '/v1/owners'),
     ask<{ host: Record<string, number> }>('GET', '/v1/limits'),
     ask<{ sessions: Session[] }>('GET', '/v1/sessions'),
+    ask<{ hosts: FleetHost[] }>('GET', '/v1/hosts').catch(ofNoAdmin),
   ]);
-  return { health, owners, limits: limits.host, sessions };
+  return { health, owners, limits: limits.host, sessions, hosts };
+}
+
+/** Only an administrator sees the hosts. */
+function ofNoAdmin(error: unknown): { hosts: FleetHost[] } {
+  if (error instanceof Problem && error.code === 'forbidden') return { hosts: [] };
+  throw error;
 }
 
 function HealthTable(health: Health) {

@@ -188,6 +188,7 @@ function Facts({ process }: { readonly process: ProcessInfo }) {
     ['id', process.id],
     ['name', process.name],
     ['key', process.key],
+    ['host', process.host],
     ['owner', process.owner],
     ['command', process.command],
     ['directory', process.cwd],

@@ -259,8 +259,8 @@ function serverCalls({ host, metrics, startRate, maxBodyBytes, hosts, home }: Na
     metrics: async ({ exchange, owner }) => {
       if (!exchange.caller.admin)
         throw new HoldfastError('forbidden', 'The figures are for the admin token.');
-      const health = await host.health(owner.sees, {});
-      const text = prometheusText(await metrics.families(health, home));
+      const measured = { host, owner: owner.sees, home, hosts };
+      const text = prometheusText(await metrics.families(measured));
       sendText(exchange, nativeOperations.metrics.media, text);
     },
     openapi: async ({ exchange }) =>

@@ -193,6 +193,7 @@ const completion = shape<Completion>(
   v.object({
     number: whole,
     id: text,
+    host: v.exactOptional(text),
     owner: text,
     name: v.exactOptional(text),
     command: text,

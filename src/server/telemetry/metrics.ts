@@ -3,9 +3,10 @@
 
 import { statfs } from 'node:fs/promises';
 import { Histogram, LONG_BOUNDS, type HistogramFigures } from '../../base/observe/histogram.ts';
-import type { ErrorCode } from '../../protocol/errors.ts';
-import type { Health, Measured, Spent } from '../../protocol/host-api.ts';
+import { HoldfastError, type ErrorCode } from '../../protocol/errors.ts';
+import type { Health, HostApi, Measured, Owner, Spent } from '../../protocol/host-api.ts';
 import { residentBytes } from '../../system/resources.ts';
+import { hostStates, type FleetHostRow, type HostState } from '../fleet-door.ts';
 
 /** The measured values of one name. */
 export interface Family {
@@ -19,6 +20,16 @@ export interface Family {
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number | HistogramFigures;
+}
+
+/** What is measured beside the server itself. */
+export interface MeasuredHost {
+  readonly host: HostApi;
+  readonly owner: Owner;
+  /** The folder of the journals, if they are on this machine; undefined for a fleet. */
+  readonly home: string | undefined;
+  /** Of a fleet. */
+  readonly hosts?: (() => readonly FleetHostRow[]) | undefined;
 }
 
 /** A request that has been answered, or whose client has gone. */
@@ -61,14 +72,21 @@ export class Metrics {
     counts.set(status, (counts.get(status) ?? 0) + 1);
   }
 
-  /** `home`: the folder of the journals, if they are on this machine. */
-  async families(health: Health, home: string | undefined): Promise<Family[]> {
-    const { measured } = health;
+  async families({ host, owner, home, hosts }: MeasuredHost): Promise<Family[]> {
+    if (home !== undefined)
+      return [
+        ...healthFamilies(await host.health(owner, {})),
+        ...(await diskFamilies(home)),
+        ...this.serverFamilies(),
+      ];
+    // That no host answers is what the figures of a gateway have to say.
+    const health = await host.health(owner, {}).catch((error: unknown) => {
+      if (!(error instanceof HoldfastError)) throw error;
+      return undefined;
+    });
     return [
-      ...hostFamilies(health),
-      ...(measured ? measuredFamilies(measured) : []),
-      ...(measured?.spent ? spentFamilies(measured.spent) : []),
-      ...(home === undefined ? [] : await diskFamilies(home)),
+      ...fleetFamilies(hosts?.() ?? []),
+      ...(health ? healthFamilies(health) : []),
       ...this.serverFamilies(),
     ];
   }
@@ -98,6 +116,28 @@ export class Metrics {
       },
     ];
   }
+}
+
+/** By state and not by name: a fleet may have thousands. */
+function fleetFamilies(hosts: readonly FleetHostRow[]): Family[] {
+  const count = (wanted: HostState): number => hosts.filter(({ state }) => state === wanted).length;
+  const draining = hosts.filter(({ beat }) => beat.drain).length;
+  return [
+    {
+      ...gauge('fleet_hosts', 'Hosts of the fleet, by what this gateway sees of them.', 0),
+      samples: hostStates.map((state) => ({ labels: { state }, value: count(state) })),
+    },
+    gauge('fleet_hosts_draining', 'Hosts that get no new processes.', draining),
+  ];
+}
+
+function healthFamilies(health: Health): Family[] {
+  const { measured } = health;
+  return [
+    ...hostFamilies(health),
+    ...(measured ? measuredFamilies(measured) : []),
+    ...(measured?.spent ? spentFamilies(measured.spent) : []),
+  ];
 }
 
 function hostFamilies(health: Health): Family[] {

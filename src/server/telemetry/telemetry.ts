@@ -8,7 +8,7 @@ import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type HostApi } from '../../protocol/host-api.ts';
 import type { KeeperLink } from '../../keeper/link.ts';
 import type { RequestTracer } from '../http/request-context.ts';
-import type { Metrics } from './metrics.ts';
+import type { MeasuredHost, Metrics } from './metrics.ts';
 import { metricsBody, tracesBody, type Attributes, type Span } from './otlp-data.ts';
 import { OtlpSender } from './otlp-sender.ts';
 import { telemetrySettings, type TelemetrySettings } from './otlp-settings.ts';
@@ -20,11 +20,9 @@ export interface TelemetryOptions {
   readonly report: (problem: string) => void;
 }
 
-export interface Telemetered {
-  readonly host: HostApi;
+/** Without a home for a fleet, whose hosts export their own processes. */
+export interface Telemetered extends Omit<MeasuredHost, 'owner'> {
   readonly metrics: Metrics;
-  /** The folder of the journals, if they are on this machine; undefined for a fleet, whose hosts export their own processes. */
-  readonly home: string | undefined;
 }
 
 export interface Telemetry {
@@ -140,9 +138,9 @@ class OtlpTelemetry implements Telemetry {
 
   private async exportMetrics(): Promise<void> {
     if (!this.metrics || !this.of) return;
-    const { host, metrics, home } = this.of;
+    const { metrics, ...measured } = this.of;
     try {
-      const families = await metrics.families(await host.health(EVERYONE, {}), home);
+      const families = await metrics.families({ ...measured, owner: EVERYONE });
       const times = { startMs: this.startMs, nowMs: this.options.clock.wallMs() };
       await this.metrics.send(metricsBody(families, this.resource, times));
     } catch (error) {
