@@ -16,9 +16,15 @@ export function randomId(): string {
     randomFillSync(pool);
     used = 0;
   }
-  let id = '';
-  for (const end = used + ID_BYTES; used < end; used += 1) id += LETTERS[(pool[used] ?? 0) & 31];
-  return id;
+  used += ID_BYTES;
+  return idLetters(pool.subarray(used - ID_BYTES, used));
+}
+
+/** A letter for each byte. */
+export function idLetters(bytes: Uint8Array): string {
+  let letters = '';
+  for (const byte of bytes) letters += LETTERS[byte & 31];
+  return letters;
 }
 
 /** Ids that a caller may choose. An id becomes part of a file name. */

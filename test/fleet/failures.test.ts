@@ -160,7 +160,7 @@ describe.skipIf(!hasNats)(`a host${LEFT_OUT}`, () => {
     await seen(gateway, name, 'cut');
     expect(await ending).toMatchObject({ code: 'host_unreachable', details: { unclear: true } });
     expect((await failure(api.get(OWNER, { id }))).message).toContain('disconnected since');
-    await joined({ host, name, tag: id.slice(0, 7) });
+    await joined({ host, name });
     await seen(gateway, name, 'here');
     await api.write(OWNER, { id, data: Buffer.from('\n') });
     const [met, text] = await waits;

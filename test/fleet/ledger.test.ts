@@ -302,6 +302,13 @@ describe.skipIf(!hasNats)(`the ledger${LEFT_OUT}`, () => {
     await ledger.close();
     await fabric.close();
     await seen(gateway, gone.name, 'cut');
+    // What nobody has claimed does not wait for it.
+    const onward = { command: 'true', key: 'new', waitMs: 60_000 };
+    expect((await api.start(OWNER, onward)).process.host).toBe(other.name);
+    expect((await failure(api.start(OWNER, { command: 'true', key: 'k' }))).code).toBe(
+      'host_unreachable',
+    );
+    expect(names(await take(api, 1))).toEqual(['']);
     expect(await forget()).toBe(1);
     expect(await forget()).toBe(0);
     await seen(gateway, gone.name, 'gone');

@@ -9,7 +9,6 @@ import type { LedgerEntry } from '../../src/fleet/ledger/entries.ts';
 import { LedgerTail } from '../../src/fleet/ledger/ledger-tail.ts';
 import { Fabric } from '../../src/fleet/wire/fabric.ts';
 import { Joiner, type JoinerOptions } from '../../src/fleet/member/joiner.ts';
-import { newTag } from '../../src/fleet/many/process-finder.ts';
 import type { HostApi } from '../../src/protocol/host-api.ts';
 import { inProcess, onCleanup, overKeeper, type MakeOptions } from './hosts.ts';
 import { sharedNats } from './nats.ts';
@@ -29,7 +28,6 @@ export async function joined(
   const joiner = new Joiner({
     clock: systemClock,
     report: quiet,
-    tag: newTag(),
     ...options,
     host,
     name,

@@ -5,7 +5,6 @@ import { systemClock } from '../../src/base/clock.ts';
 import { openGateway } from '../../src/fleet/gateway/gateway.ts';
 import { gatewayLink } from '../../src/fleet/gateway/gateway-link.ts';
 import { Joiner } from '../../src/fleet/member/joiner.ts';
-import { newTag } from '../../src/fleet/many/process-finder.ts';
 import { startServer, type RunningServer, type ServerOptions } from '../../src/server/server.ts';
 import { seen, uniqueName } from './fleet.ts';
 import { stopKeeper } from './hosts.ts';
@@ -38,11 +37,9 @@ export async function serveByGateway(
     ...(options.detachMs !== undefined && { detachMs: options.detachMs }),
   });
   const name = uniqueName('h');
-  const tag = newTag();
   const join = (): Joiner =>
     new Joiner({
       name,
-      tag,
       servers,
       owners,
       report,

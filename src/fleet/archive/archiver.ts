@@ -10,6 +10,7 @@ import type { HostTable } from '../gateway/host-table.ts';
 import type { LaneCalls } from '../gateway/lane-calls.ts';
 import type { FleetOperation } from '../wire/messages.ts';
 import { ProblemReport } from '../wire/problem-report.ts';
+import { tagOf } from '../wire/tags.ts';
 import type { ArchiveStore } from './archive-store.ts';
 import {
   damaged,
@@ -117,11 +118,11 @@ export class Archiver {
   }
 
   private async archive(id: string, owner: string): Promise<boolean> {
-    const { host, table, store } = this.options;
+    const { host, store } = this.options;
     const { host: name = '', state } = await host.get(owner, { id }, this.end);
     const waits = [{ id, for: [{ kind: 'closed' as const }] }];
     if (state !== 'closed') await host.wait(owner, { waits, timeoutMs: CLOSE_MS }, this.end);
-    const tag = table.get(name)?.beat.tag ?? '';
+    const tag = tagOf(name);
     const found = await this.ask(name, owner, 'journal', { id });
     if ((found as { open?: true }).open) return false;
     const described: Journal = v.parse(journal, found);

@@ -74,6 +74,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     clock,
     report: options.report,
     heard: (of, { t }) => void (t === 'gone' && table.forget(of)),
+    isOthers: (of, id) => table.isOthers(of, id),
   });
   const close = async (): Promise<void> => {
     for (const part of [calls, tunnels, table]) part.close();
@@ -85,7 +86,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const host = new FleetHost({
     listMs: options.listMs,
     archive,
-    asker: new HostAsker(calls),
+    asker: new HostAsker(calls, table),
     table,
     clock,
     ledger,

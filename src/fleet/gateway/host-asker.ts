@@ -6,6 +6,7 @@ import { DEFAULT_PAGE_BYTES } from '../../protocol/limits.ts';
 import type { OperationName, Params } from '../../protocol/operations.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { Credits } from './credits.ts';
+import type { HostTable } from './host-table.ts';
 import type { LaneCalls } from './lane-calls.ts';
 
 const KiB = 1024;
@@ -20,10 +21,12 @@ const usualBytes: Partial<Record<OperationName, number>> = {
 
 export class HostAsker {
   private readonly calls: LaneCalls;
+  private readonly table: HostTable;
   private readonly credits = new Credits();
 
-  constructor(calls: LaneCalls) {
+  constructor(calls: LaneCalls, table: HostTable) {
     this.calls = calls;
+    this.table = table;
   }
 
   /** A call that waits must not hold credit: `free` asks without. */
@@ -39,12 +42,17 @@ export class HostAsker {
     const answer = await (usual === undefined || free
       ? call()
       : this.credits.during(host, maxBytes, call));
-    return named(op, answer, host) as Results[Name];
+    const own = (process: ProcessInfo): boolean => !this.table.isOthers(host, process.id);
+    return named(op, answer, { host, own }) as Results[Name];
   }
 }
 
-/** The name of the host is the gateway's knowledge: what a host says of itself does not count. */
-function named(op: OperationName, answer: unknown, host: string): unknown {
+/** The name of the host is the gateway's knowledge, and a host has no processes of another one, whatever it says. */
+function named(
+  op: OperationName,
+  answer: unknown,
+  { host, own }: { readonly host: string; readonly own: (process: ProcessInfo) => boolean },
+): unknown {
   const mark = (process: ProcessInfo): ProcessInfo => ({ ...process, host });
   if (op === 'get') return mark(answer as ProcessInfo);
   if (op === 'start' || op === 'text') {
@@ -53,11 +61,11 @@ function named(op: OperationName, answer: unknown, host: string): unknown {
   }
   if (op === 'list') {
     const result = answer as Results['list'];
-    return { ...result, processes: result.processes.map(mark) };
+    return { ...result, processes: result.processes.filter(own).map(mark) };
   }
   if (op === 'changes') {
     const result = answer as Results['changes'];
-    return { ...result, changed: result.changed.map(mark) };
+    return { ...result, changed: result.changed.filter(own).map(mark) };
   }
   if (op === 'wait') {
     const result = answer as Results['wait'];

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Fabric, Heard } from '../wire/fabric.ts';
 import { readBeat, type Beat } from '../wire/messages.ts';
 import { readUp, subjects } from '../wire/subjects.ts';
+import { tagIn, tagOf } from '../wire/tags.ts';
 
 /**
  * here: its beats come. cut: NATS says that it does not listen. silent: neither beats nor that. conflict: two servers use its
@@ -83,9 +84,16 @@ export class HostTable {
     return [...this.entries.values()];
   }
 
-  /** The hosts whose ids begin with this tag; more than one only if two drew the same. */
-  tagged(tag: string): string[] {
-    return [...(this.byTag.get(tag) ?? [])];
+  /** The host that this id was made for; undefined if no known host is, or if two have the same tag. */
+  madeFor(id: string): string | undefined {
+    const [name, other] = this.byTag.get(tagIn(id) ?? '') ?? [];
+    return other === undefined ? name : undefined;
+  }
+
+  /** The id was made for another host: what this one says of it does not count. */
+  isOthers(host: string, id: string): boolean {
+    const owner = this.madeFor(id);
+    return owner !== undefined && owner !== host;
   }
 
   /** A time on the monotonic clock of a host's server. It is never ahead of that clock: a beat takes time to come. */
@@ -158,10 +166,8 @@ export class HostTable {
     const newServer = beat.boot !== entry.beat.boot;
     if (newServer && beat.boot === entry.formerBoot) entry.conflictUs = nowUs;
     if (newServer) entry.formerBoot = entry.beat.boot;
-    this.untag(entry);
     entry.beat = beat;
     entry.heardUs = nowUs;
-    this.tag(entry);
     const conflict = nowUs - entry.conflictUs < CONFLICT_MS * 1000;
     const before = entry.state;
     this.setState(entry, conflict ? 'conflict' : 'here');
@@ -198,12 +204,14 @@ export class HostTable {
     this.wake();
   }
 
-  private tag({ name, beat: { tag } }: Entry): void {
+  private tag({ name }: Entry): void {
+    const tag = tagOf(name);
     const same = this.byTag.get(tag) ?? new Set();
     this.byTag.set(tag, same.add(name));
   }
 
-  private untag({ name, beat: { tag } }: Entry): void {
+  private untag({ name }: Entry): void {
+    const tag = tagOf(name);
     const same = this.byTag.get(tag);
     same?.delete(name);
     if (same?.size === 0) this.byTag.delete(tag);

@@ -52,6 +52,18 @@ export class Claims {
     return { host: this.tail.departed.has(host) ? undefined : host, seq: stored.seq };
   }
 
+  /** The host that has it, as far as JetStream answers now. */
+  async known(owner: Owner, name: Name): Promise<string | undefined> {
+    const { kept } = this.tail;
+    if (!kept) return undefined;
+    try {
+      return (await this.read(kept, owner, name)).host;
+    } catch {
+      // Then what the hosts say has to do.
+      return undefined;
+    }
+  }
+
   /** `before`: what was read. Returns the host that has it now: this one, or that of a claim that was first. */
   async take(
     store: Store,

@@ -10,7 +10,7 @@ import { EVERYONE, type Completion, type Owner } from '../../protocol/host-api.t
 import type { Fabric } from '../wire/fabric.ts';
 import { ProblemReport } from '../wire/problem-report.ts';
 import { EndNumbers, messageOf, numberOf } from './end-numbers.ts';
-import { readBatch, type Batch, type LedgerEntry } from './entries.ts';
+import { readBatch, type LedgerEntry } from './entries.ts';
 import type { Store, Stored, StreamState } from './store.ts';
 import { CLAIMS, hostOfLedger, KEPT, LEDGER, newEpoch, type Epoch } from './streams.ts';
 
@@ -20,6 +20,8 @@ export interface LedgerTailOptions {
   readonly report: (message: string) => void;
   /** Each entry, once and in the order of the ledger, also those of before this gateway began. */
   readonly heard?: (host: string, entry: LedgerEntry) => void;
+  /** Whether an id was made for another host than this one. */
+  readonly isOthers?: (host: string, id: string) => boolean;
 }
 
 /** none: NATS has no JetStream. away: it has, and there is no answer from it now. */
@@ -93,7 +95,7 @@ export class LedgerTail {
     const seq = messageOf(epoch.atMs, number);
     const cached = this.cache.get(seq)?.ends;
     const message = cached ? undefined : await store?.at(seq);
-    const ends = cached ?? (message ? endsOf(readBatch(message.bytes), seq, epoch) : []);
+    const ends = cached ?? (message ? this.endsOf(message, epoch) : []);
     return ends.find((each) => each.number === number);
   }
 
@@ -199,11 +201,12 @@ export class LedgerTail {
     this.cachedBytes = 0;
   }
 
-  private note({ seq, subject, bytes }: Stored, epoch: Epoch): void {
+  private note(message: Stored, epoch: Epoch): void {
+    const { seq, subject, bytes } = message;
     if (seq <= this.seenSeq) return;
     this.seenSeq = seq;
     const batch = readBatch(bytes);
-    const ends = endsOf(batch, seq, epoch);
+    const ends = this.endsOf(message, epoch, batch);
     for (const { owner, number } of ends) this.numbers.add(owner, number);
     this.keep(seq, ends, bytes.length);
     const host = hostOfLedger(subject);
@@ -213,6 +216,19 @@ export class LedgerTail {
       this.options.heard?.(host, entry);
     }
     this.wake();
+  }
+
+  /** A host speaks of itself: an end of a process that another one has does not count. */
+  private endsOf(
+    { seq, subject, bytes }: Stored,
+    { atMs }: Epoch,
+    batch = readBatch(bytes),
+  ): Completion[] {
+    const host = hostOfLedger(subject);
+    return (batch?.entries ?? []).flatMap((entry, index) => {
+      if (entry.t !== 'ended' || this.options.isOthers?.(host, entry.end.id)) return [];
+      return [{ ...entry.end, host, number: numberOf(atMs, seq, index) }];
+    });
   }
 
   private keep(seq: number, ends: readonly Completion[], bytes: number): void {
@@ -237,12 +253,6 @@ export class LedgerTail {
   private wake(): void {
     for (const listener of this.listeners) listener();
   }
-}
-
-function endsOf(batch: Batch | undefined, seq: number, { atMs }: Epoch): Completion[] {
-  return (batch?.entries ?? []).flatMap((entry, index) =>
-    entry.t === 'ended' ? [{ ...entry.end, number: numberOf(atMs, seq, index) }] : [],
-  );
 }
 
 function closedError(): HoldfastError {

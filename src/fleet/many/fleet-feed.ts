@@ -97,7 +97,7 @@ export class FleetFeed {
         const { number: local, atMs } = completion;
         // Odd: the numbers of a ledger are even.
         const number = placeOf(atMs, 2 * (salt + local) + 1);
-        found.push({ host, local, completion: { ...completion, number } });
+        found.push({ host, local, completion: { ...completion, host, number } });
       }
       if (completions.length < PAGE_ROWS) return found;
       after = completions.at(-1)?.number ?? after;

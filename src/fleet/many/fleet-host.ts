@@ -62,8 +62,8 @@ export class FleetHost implements HostApi {
 
   constructor(deps: FleetHostDeps) {
     this.deps = deps;
-    this.finder = new ProcessFinder(deps);
     const claims = new Claims(deps.ledger, deps.clock);
+    this.finder = new ProcessFinder({ ...deps, claims });
     this.starter = new Starter({ ...deps, finder: this.finder, claims });
     this.feed = new FleetFeed(deps);
     this.ledgerFeed = new LedgerFeed(deps.ledger, deps.clock);

@@ -3,35 +3,28 @@
 
 import type { CancelSignal } from '../../base/cancel-signal.ts';
 import type { Clock } from '../../base/clock.ts';
-import { randomId } from '../../base/ids.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import type { HostAsker } from '../gateway/host-asker.ts';
 import type { HostTable } from '../gateway/host-table.ts';
+import type { Claims } from '../ledger/claims.ts';
 import { needAll, scatter } from './scatter.ts';
 
-const TAG_LETTERS = 7;
-const MADE_ID = /^[0-9a-z]{26}$/;
 const MOST_REMEMBERED = 10_000;
 
 export interface FinderDeps {
   readonly asker: HostAsker;
   readonly table: HostTable;
   readonly clock: Clock;
+  readonly claims?: Claims;
   /** How long an answer about all hosts waits for each of them. */
   readonly listMs?: number | undefined;
   /** Resolves when the hosts have had time to report to a gateway that has just started. */
   readonly settled: () => Promise<void>;
 }
 
-export function newTag(): string {
-  return randomId().slice(0, TAG_LETTERS);
-}
-
-/** 95 random bits behind the tag. */
-export function newId(tag: string): string {
-  return tag + randomId().slice(TAG_LETTERS);
-}
+/** Which hosts have to answer. */
+export type Needed = 'all' | 'some';
 
 export class ProcessFinder {
   private readonly deps: FinderDeps;
@@ -86,14 +79,19 @@ export class ProcessFinder {
   }
 
   /** As `find`, for a start under way: it does not wait for itself. */
-  async findForStart(owner: Owner, id: string, signal?: CancelSignal): Promise<string | undefined> {
+  async findForStart(
+    owner: Owner,
+    id: string,
+    needed: Needed,
+    signal?: CancelSignal,
+  ): Promise<string | undefined> {
     await this.deps.settled();
-    const known = this.taggedHost(id) ?? this.remembered.get(keyOf(owner, id));
+    const known = this.deps.table.madeFor(id) ?? this.remembered.get(keyOf(owner, id));
     if (known !== undefined) return known;
     try {
       return await this.lookFor(owner, id, signal);
     } catch (error) {
-      if (isNotFound(error)) return undefined;
+      if (isNotFound(error) || (needed === 'some' && isAway(error))) return undefined;
       throw error;
     }
   }
@@ -113,8 +111,14 @@ export class ProcessFinder {
       signal,
     );
     const found = gathered.answers.filter(({ answer }) => answer !== undefined);
-    const [first] = found;
-    if (found.length > 1) {
+    const claimed = await this.claimed(owner, id, [
+      ...found.map(({ host }) => host),
+      ...gathered.missing.keys(),
+    ]);
+    const away = gathered.missing.get(claimed ?? '');
+    if (away) throw away;
+    const [first] = found.filter(({ host }) => claimed === undefined || host === claimed);
+    if (found.length > 1 && claimed === undefined) {
       const problem = `Process id "${shown(id)}" is used on several hosts: ${found.map(({ host }) => host).join(', ')}.`;
       throw new HoldfastError('ambiguous', problem, { id: shown(id) });
     }
@@ -126,10 +130,22 @@ export class ProcessFinder {
     throw new HoldfastError('not_found', `Process "${shown(id)}" not found.`, { id: shown(id) });
   }
 
-  /** Where the process with a key, or of a workspace, is. Undefined if nowhere; throws if a host that may have it is away. */
+  /** The one of these hosts that the id was claimed for: what others say of it does not count. */
+  private async claimed(
+    owner: Owner,
+    id: string,
+    hosts: readonly string[],
+  ): Promise<string | undefined> {
+    if (hosts.length < 2 || owner === EVERYONE) return undefined;
+    const host = await this.deps.claims?.known(owner, { kind: 'id', text: id });
+    return host !== undefined && hosts.includes(host) ? host : undefined;
+  }
+
+  /** Where the process with a key, or of a workspace, is. Undefined if nowhere; throws if a needed host is away. */
   async findBy(
     owner: Owner,
     filter: { readonly key: string } | { readonly label: string },
+    needed: Needed,
     signal?: CancelSignal,
   ): Promise<string | undefined> {
     await this.deps.settled();
@@ -143,7 +159,7 @@ export class ProcessFinder {
     const newest = gathered.answers
       .flatMap(({ host, answer }) => answer.processes.map((process) => ({ host, process })))
       .sort((a, b) => b.process.startedAtMs - a.process.startedAtMs)[0];
-    if (!newest) needAll(gathered);
+    if (!newest && needed === 'all') needAll(gathered);
     return newest?.host;
   }
 
@@ -151,13 +167,7 @@ export class ProcessFinder {
     const key = keyOf(owner, id);
     const starting = this.starting.get(key);
     if (starting) return starting;
-    return this.taggedHost(id) ?? this.remembered.get(key);
-  }
-
-  private taggedHost(id: string): string | undefined {
-    if (!MADE_ID.test(id)) return undefined;
-    const [tagged, other] = this.deps.table.tagged(id.slice(0, TAG_LETTERS));
-    return other === undefined ? tagged : undefined;
+    return this.deps.table.madeFor(id) ?? this.remembered.get(key);
   }
 
   private remember(owner: Owner, id: string, host: string): void {
@@ -174,6 +184,10 @@ export class ProcessFinder {
 
 function keyOf(owner: Owner, id: string): string {
   return `${owner.length}:${owner}${id}`;
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'host_unreachable';
 }
 
 function isNotFound(error: unknown): boolean {

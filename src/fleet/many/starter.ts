@@ -9,8 +9,9 @@ import type { HostAsker } from '../gateway/host-asker.ts';
 import type { HostTable } from '../gateway/host-table.ts';
 import type { Claims, Name } from '../ledger/claims.ts';
 import type { Store } from '../ledger/store.ts';
+import { newIdAt } from '../wire/tags.ts';
 import { bestHost, fittingHosts, hostByHash, WORKSPACE } from './placement.ts';
-import { newId, type ProcessFinder } from './process-finder.ts';
+import type { Needed, ProcessFinder } from './process-finder.ts';
 
 export interface StarterDeps {
   readonly asker: HostAsker;
@@ -70,7 +71,7 @@ export class Starter {
       if (error instanceof HoldfastError) throw error;
       return this.placeUnclaimed(owner, spec, error, signal);
     }
-    return this.placeUnknown(owner, spec, signal);
+    return this.placeUnknown(owner, spec, 'all', signal);
   }
 
   /** The claim of a key counts more than that of an id, and that more than the place of a workspace. */
@@ -85,7 +86,8 @@ export class Starter {
       claimsOf(spec).map(async (name) => ({ name, before: await claims.read(store, owner, name) })),
     );
     const known = names.findLastIndex(({ before }) => before.host !== undefined);
-    let host = names[known]?.before.host ?? (await this.placeUnknown(owner, spec, signal));
+    // Who started it through a gateway has claimed it: a host that is away does not stop what nobody has claimed.
+    let host = names[known]?.before.host ?? (await this.placeUnknown(owner, spec, 'some', signal));
     for (const [index, { name, before }] of names.entries()) {
       if (before.host !== undefined) continue;
       const winner = await claims.take(store, owner, { name, host, before });
@@ -101,38 +103,41 @@ export class Starter {
     why: unknown,
     signal?: CancelSignal,
   ): Promise<string> {
-    const host = await this.placeOfKnown(owner, spec, signal);
+    const host = await this.placeOfKnown(owner, spec, 'all', signal);
     if (host !== undefined) return host;
     const reason = why instanceof Error ? why.message : String(why);
     const problem = `JetStream does not answer (${reason}), so another gateway may start the same now.`;
     throw new HoldfastError('fabric_degraded', problem, { retryAfterMs: 1000 });
   }
 
+  /** `needed`: the hosts that have to answer before it is said to be nowhere. */
   private async placeOfKnown(
     owner: Owner,
     { id, key, labels }: StartSpec,
+    needed: Needed,
     signal?: CancelSignal,
   ): Promise<string | undefined> {
     const { finder } = this.deps;
     const workspace = labels?.[WORKSPACE];
     if (key !== undefined) {
-      const host = await finder.findBy(owner, { key }, signal);
+      const host = await finder.findBy(owner, { key }, needed, signal);
       if (host !== undefined) return host;
     }
     if (id !== undefined) {
-      const host = await finder.findForStart(owner, id, signal);
+      const host = await finder.findForStart(owner, id, needed, signal);
       if (host !== undefined) return host;
     }
     if (workspace === undefined) return undefined;
-    return finder.findBy(owner, { label: `${WORKSPACE}=${workspace}` }, signal);
+    return finder.findBy(owner, { label: `${WORKSPACE}=${workspace}` }, needed, signal);
   }
 
   private async placeUnknown(
     owner: Owner,
     spec: StartSpec,
+    needed: Needed,
     signal?: CancelSignal,
   ): Promise<string> {
-    const host = await this.placeOfKnown(owner, spec, signal);
+    const host = await this.placeOfKnown(owner, spec, needed, signal);
     if (host !== undefined) return host;
     const { id, key, labels } = spec;
     const hosts = await this.fitting(spec);
@@ -152,7 +157,7 @@ export class Starter {
       const host = this.best(untried);
       if (!host) throw new HoldfastError('no_host', 'Every host that fits refused the process.');
       tried.add(host.name);
-      const id = newId(host.beat.tag);
+      const id = newIdAt(host.name);
       try {
         const { process } = await this.startAt(host.name, owner, { ...spec, id }, signal);
         // Nobody else knows the id: the host attached to it because its first answer was lost.
@@ -183,7 +188,7 @@ export class Starter {
   ): Promise<Results['start']> {
     this.count(host, 1);
     try {
-      const id = params.id ?? newId(this.deps.table.get(host)?.beat.tag ?? '');
+      const id = params.id ?? newIdAt(host);
       const request = { op: 'start', owner, params: { ...params, id } } as const;
       return await this.deps.asker.ask(host, request, { signal });
     } finally {

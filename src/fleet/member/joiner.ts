@@ -18,8 +18,6 @@ import { subjects } from '../wire/subjects.ts';
 export interface JoinerOptions extends FabricOptions {
   readonly clock: Clock;
   readonly host: HostApi;
-  /** The first letters of ids that are made for this host. */
-  readonly tag: string;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /** Globs of the owners that gateways may act for; by default all. */
   readonly owners?: readonly string[] | undefined;
@@ -100,11 +98,10 @@ export class Joiner {
   }
 
   private say(kind: 'beat' | 'hello' | 'bye'): void {
-    const { name, clock, tag, labels = {} } = this.options;
+    const { name, clock, labels = {} } = this.options;
     const cpus = availableParallelism();
     const beat: Beat = {
       v: 1,
-      tag,
       boot: this.boot,
       version: VERSION,
       nowMs: clock.nowUs() / 1000,

@@ -12,14 +12,12 @@ import { authenticatorOf } from '../identity/credentials.ts';
 import { checkServers, refuseOldServer, tlsFor } from '../wire/addresses.ts';
 import { Joiner } from './joiner.ts';
 import type { ServeStream } from './served-tunnels.ts';
-import { newTag } from '../many/process-finder.ts';
 import { checkName } from '../wire/subjects.ts';
 import { MEMBERSHIP as FILE } from '../../system/private-folder.ts';
 
 const membership = v.object({
   v: v.literal(1),
   name: v.string(),
-  tag: v.pipe(v.string(), v.regex(/^[0-9a-z]{7}$/)),
   servers: v.pipe(v.array(v.string()), v.minLength(1)),
   labels: v.record(v.string(), v.string()),
   /** Globs of the owners that gateways may act for; absent: all. */
@@ -65,15 +63,13 @@ export function removeMembership(home: string): boolean {
   return was;
 }
 
-/** The tag stays with the home: ids that were made with it still find their host. */
 export function newMembership(
   home: string,
   given: Pick<Membership, 'name' | 'servers' | 'labels' | 'owners' | 'ca'>,
 ): Membership {
-  const tag = readMembership(home)?.tag ?? newTag();
   checkName('host', given.name);
   checkServers(given.servers, authenticatorOf(home) !== undefined);
-  return { v: 1, drain: false, ...given, tag };
+  return { v: 1, drain: false, ...given };
 }
 
 export interface MemberOptions {
@@ -124,13 +120,12 @@ async function apply(
   }
   await current?.joiner.close({ leaves: !member });
   if (!member) return undefined;
-  const { name, tag, servers, labels, owners, ca } = member;
+  const { name, servers, labels, owners, ca } = member;
   const joiner = new Joiner({
     host,
     clock,
     report,
     name,
-    tag,
     servers,
     labels,
     owners,

@@ -54,7 +54,6 @@ const number = v.pipe(v.number(), v.finite());
 /** What a host says of itself once a second. Its name is that of the subject. */
 const beat = v.object({
   v: v.literal(1),
-  tag: v.pipe(v.string(), v.regex(/^[0-9a-z]{7}$/)),
   boot: name,
   version: name,
   /** Its monotonic clock. */
