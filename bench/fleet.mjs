@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as rest } from 'node:timers/promises';
+import { failures } from './fleet-failures.mjs';
 import { openFleet } from './support/fleet.mjs';
 import { MiB, row } from './support/rows.mjs';
 import { median, nowMs } from './support/statistics.mjs';
@@ -14,16 +15,25 @@ const BIG_TURNS = 3;
 const HOSTS = 1000;
 const ROWS = 10;
 const WATCHED_MS = 10_000;
-const DEATHS = Number(process.env.FLEET_DEATHS ?? 10);
+const DEATHS = Number(process.env.FLEET_DEATHS ?? 50);
 const TICKS = 100;
-/** Some of the parts: work, deaths, many. */
-const PARTS = (process.env.FLEET_PARTS ?? 'work,deaths,many').split(',');
+/** Some of the parts: work, deaths, many, and those of fleet-failures.mjs. */
+const ALL = ['work', 'deaths', 'many', ...Object.keys(failures)];
+const PARTS = process.env.FLEET_PARTS?.split(',') ?? ALL;
 
 export async function run(context) {
+  const rows = PARTS.some((part) => !(part in failures)) ? await runTogether(context) : [];
+  if (!rows) return [];
+  for (const part of PARTS) if (part in failures) rows.push(...(await failures[part](context)));
+  return rows;
+}
+
+/** Undefined where there is no nats-server. */
+async function runTogether(context) {
   const fleet = await openFleet();
   if (!fleet) {
     context.progress('left out: there is no nats-server');
-    return [];
+    return undefined;
   }
   try {
     const host = await fleet.host('h1');
@@ -36,7 +46,7 @@ export async function run(context) {
       many: () => many(context, fleet),
     };
     const rows = [];
-    for (const part of PARTS) rows.push(...(await parts[part]()));
+    for (const part of PARTS) if (part in parts) rows.push(...(await parts[part]()));
     return rows;
   } finally {
     await fleet.close();
@@ -139,9 +149,12 @@ async function many(context, fleet) {
     while ((await hosts(gateway)).filter(({ name }) => name.startsWith('sim-')).length < HOSTS)
       await rest(20);
     const knownMs = nowMs() - began;
-    const before = cpuMs(gateway.pid);
+    const watched = [gateway.pid, ...fleet.urls.map((_url, node) => fleet.node(node).pid)];
+    const before = watched.map(cpuMs);
     await rest(WATCHED_MS);
-    const share = (cpuMs(gateway.pid) - before) / WATCHED_MS;
+    const [share, ...nodes] = watched.map(
+      (pid, index) => (cpuMs(pid) - before[index]) / WATCHED_MS,
+    );
     const list = () => gateway.caller.call('GET', '/v1/processes?limit=100');
     const times = await inTurns({ list }, { turns: 5, warmUp: 1 });
     const whole = await list();
@@ -164,6 +177,12 @@ async function many(context, fleet) {
         value: share,
         unit: 'times',
         atMost: 0.1,
+      }),
+      row({
+        what: 'the same: the busiest node of NATS',
+        value: Math.max(...nodes),
+        unit: 'times',
+        atMost: 0.15,
       }),
       row({
         what: 'resident memory of the gateway after lists',

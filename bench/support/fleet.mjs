@@ -22,37 +22,57 @@ const program =
   places.map((folder) => join(folder, 'nats-server')).find((path) => existsSync(path));
 
 /** Undefined where there is no nats-server. */
-export async function openFleet() {
+export async function openFleet({ nodes = NODES, jetStream = false } = {}) {
   if (program === undefined) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-fleet-'));
   const children = new Set();
-  const ports = await freePorts(2 * NODES);
-  const routes = ports.slice(NODES).map((port) => `nats-route://127.0.0.1:${port}`);
+  const ports = await freePorts(2 * nodes);
+  const routes = ports.slice(nodes).map((port) => `nats-route://127.0.0.1:${port}`);
   const urls = [];
-  for (let node = 0; node < NODES; node += 1) {
+  const running = [];
+  const log = [];
+  const startNode = async (node) => {
+    const child = spawn(program, ['-c', join(folder, `n${node}.conf`)], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    children.add(child);
+    running[node] = child;
+    await said(child.stderr, 'Server is ready');
+    child.stderr.on('data', (chunk) => log.push(chunk.toString()));
+  };
+  for (let node = 0; node < nodes; node += 1) {
     const config = join(folder, `n${node}.conf`);
-    const cluster = `cluster { name: bench, listen: 127.0.0.1:${ports[NODES + node]}, routes: [${routes.join(', ')}] }`;
+    const cluster = `cluster { name: bench, listen: 127.0.0.1:${ports[nodes + node]}, routes: [${routes.join(', ')}] }`;
+    const more = [
+      ...(nodes > 1 ? [cluster] : []),
+      ...(jetStream ? [`jetstream { store_dir: "${join(folder, `js${node}`)}" }`] : []),
+    ].join('\n');
     writeFileSync(
       config,
-      `server_name: n${node}\nlisten: 127.0.0.1:${ports[node]}\nmax_pending: 64MB\n${cluster}\n`,
+      `server_name: n${node}\nlisten: 127.0.0.1:${ports[node]}\nmax_pending: 64MB\n${more}\n`,
     );
-    const child = spawn(program, ['-c', config], { stdio: ['ignore', 'ignore', 'pipe'] });
-    children.add(child);
-    await said(child.stderr, 'Server is ready');
     urls.push(`nats://127.0.0.1:${ports[node]}`);
   }
+  await Promise.all(urls.map((_url, node) => startNode(node)));
   const programAt = async (args, home) => {
-    const token = join(home, 'bench-token');
+    // One for all gateways: a client may turn from one to another.
+    const token = join(args[0] === 'gateway' ? folder : home, 'bench-token');
     const env = { ...process.env, HOLDFAST_HOME: home, HOLDFAST_LIMITS: LIMITS };
     const words = [...ENGINE_FLAGS, MAIN, ...args, '--json', '--token-file', token];
     const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'inherit'] });
     children.add(child);
     const ready = JSON.parse(await said(child.stdout, '\n'));
-    return { ...ready, child, caller: new Caller(ready.url, readFileSync(token, 'utf8').trim()) };
+    const secret = readFileSync(token, 'utf8').trim();
+    return { ...ready, child, token: secret, caller: new Caller(ready.url, secret) };
   };
   return {
     urls,
-    host: (name, node = 0) => programAt(['join', urls[node], '--name', name], join(folder, name)),
+    /** What the nodes of NATS have logged. */
+    log: () => log.join(''),
+    node: (index) => running[index],
+    startNode,
+    host: (name, node = 0, url = urls[node]) =>
+      programAt(['join', url, '--name', name], join(folder, name)),
     gateway: (name, node = 0) =>
       programAt(['gateway', urls[node], '--name', name], join(folder, name)),
     simulate: (count, rowsEach) => simulateHosts(urls, count, rowsEach),
