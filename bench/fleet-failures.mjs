@@ -211,9 +211,9 @@ function answers({ caller }, id) {
 /** Starts short processes at the host itself, one after the other. */
 function startSteadily({ caller }) {
   const names = [];
-  let ended = false;
+  const state = { ended: false };
   const done = (async () => {
-    for (let next = nowMs(); !ended; next += 1000 / ENDS_PER_SECOND) {
+    for (let next = nowMs(); !state.ended; next += 1000 / ENDS_PER_SECOND) {
       const name = `n${names.length}`;
       await caller.call('POST', '/v1/processes', { command: 'true', name, waitMs: 60_000 });
       names.push(name);
@@ -222,7 +222,7 @@ function startSteadily({ caller }) {
   })();
   return {
     stop: async () => {
-      ended = true;
+      state.ended = true;
       await done;
       return names;
     },
@@ -231,9 +231,9 @@ function startSteadily({ caller }) {
 
 function timeStarts({ caller }) {
   const times = [];
-  let ended = false;
+  const state = { ended: false };
   const done = (async () => {
-    while (!ended) {
+    while (!state.ended) {
       const began = nowMs();
       await caller
         .call('POST', '/v1/processes', { command: 'true', waitMs: 60_000 })
@@ -243,7 +243,7 @@ function timeStarts({ caller }) {
   })();
   return {
     stop: async () => {
-      ended = true;
+      state.ended = true;
       await done;
       return times;
     },
@@ -253,9 +253,10 @@ function timeStarts({ caller }) {
 /** The completions of a gateway, in the order in which they come. */
 function follow({ caller }) {
   const told = [];
-  let [lastMs, stallMs, after, ended] = [nowMs(), 0, 0, false];
+  const state = { ended: false };
+  let [lastMs, stallMs, after] = [nowMs(), 0, 0];
   const done = (async () => {
-    while (!ended) {
+    while (!state.ended) {
       const path = `/v1/completions?subscriber=bench&waitMs=500&limit=1000&after=${after}`;
       const { completions } = await caller.call('GET', path).catch(() => ({ completions: [] }));
       const named = completions.filter(({ name }) => /^n\d+$/.test(name ?? ''));
@@ -270,7 +271,7 @@ function follow({ caller }) {
     /** Waits until all of them have come, or none has for 20 s. */
     judge: async (names) => {
       while (told.length < names.length && nowMs() - lastMs < 20_000) await rest(10);
-      ended = true;
+      state.ended = true;
       await done;
       const unique = new Set(told);
       const lost = names.filter((name) => !unique.has(name)).length;

@@ -73,7 +73,11 @@ export const command: Command = {
         },
         { caller, out },
       );
-      return serving.finally(closeSocket);
+      try {
+        return await serving;
+      } finally {
+        await closeSocket?.();
+      }
     };
   },
 };

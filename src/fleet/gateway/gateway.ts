@@ -4,7 +4,7 @@
 import type { Duplex } from 'node:stream';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
-import { LedgerTail } from '../ledger/ledger-tail.ts';
+import { LedgerTail, type LedgerTailOptions } from '../ledger/ledger-tail.ts';
 import type { Owner } from '../../protocol/host-api.ts';
 import { Fabric, type FabricOptions } from '../wire/fabric.ts';
 import { FleetHost } from '../many/fleet-host.ts';
@@ -69,13 +69,10 @@ export function openGateway(options: GatewayOptions): Gateway {
   const settled = allUp([control, bulk]).then(
     () => new Promise<void>((resolve) => clock.after(settleMs, resolve)),
   );
-  const ledger = new LedgerTail({
-    fabric: bulk,
-    clock,
-    report: options.report,
-    heard: (of, { t }) => void (t === 'gone' && table.forget(of)),
-    isOthers: (of, id) => table.isOthers(of, id),
-  });
+  const { report } = options;
+  const heard: LedgerTailOptions['heard'] = (of, { t }) => void (t === 'gone' && table.forget(of));
+  const isOthers: LedgerTailOptions['isOthers'] = (of, id) => table.isOthers(of, id);
+  const ledger = new LedgerTail({ fabric: bulk, clock, report, heard, isOthers });
   const close = async (): Promise<void> => {
     for (const part of [calls, tunnels, table]) part.close();
     await Promise.all([archiver?.close(), archive?.close(), ledger.close()]);
