@@ -167,7 +167,7 @@ export class HttpWire {
       } catch (error) {
         if (error instanceof HoldfastError && !this.mayAskAnother(error, ask, giveUpAt))
           throw error;
-        // Whoever fails first turns for all.
+        // Calls that fail together turn once.
         if (this.turn === turn) this.turn += 1;
         const errno = errnoOf(error) ?? '';
         const refused = errno === 'ECONNREFUSED' || errno === 'ENOENT';

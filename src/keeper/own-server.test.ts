@@ -5,7 +5,7 @@ import { OwnServer } from './own-server.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** A home whose server is somebody else's, and the servers that the keeper has started for it. */
+/** A home whose server the keeper has not started, and the servers that it has started since. */
 function memberHome(): {
   readonly server: OwnServer;
   readonly clock: FakeClock;

@@ -28,7 +28,7 @@ export interface OwnServerOptions {
 
 /** A server that dies again and again is started again after a pause that doubles between these two. */
 const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [100, 30_000];
-/** Whoever supervises the server of a member starts it first. */
+/** A supervisor of the machine, such as systemd, starts the server of a member first. */
 const REVIVE_MS = 2000;
 /** A server that has lived this long did not fail by its start. */
 const LIVED_MS = 60_000;

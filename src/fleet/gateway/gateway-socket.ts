@@ -42,7 +42,7 @@ export async function openGatewaySocket(
     },
     refuseStop: () => refused('end the hosts of a fleet'),
     stopping: ignore,
-    released: ignore,
+    released: async () => undefined,
     left: ignore,
   });
   // A killed gateway may have left it; we hold the lock.
