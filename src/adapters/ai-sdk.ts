@@ -3,7 +3,7 @@
 import { toolDefinitions } from '../tools/definitions.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import type { ProcessHandle } from '../client/process-handle.ts';
-import { exitNumber, HostCommands, type AdapterOptions } from './host-commands.ts';
+import { exitNumber, HostCommands, within, type AdapterOptions } from './host-commands.ts';
 
 interface CommandOptions {
   readonly command: string;
@@ -169,9 +169,4 @@ function inputOf({ stdin }: ProcessHandle): WritableStream<Uint8Array> {
     write: (chunk) => stdin.write(chunk),
     close: () => stdin.end(),
   });
-}
-
-/** Relative directories begin in the base directory, wherever the command runs. */
-function within(base: string | undefined, directory: string): string {
-  return base === undefined || directory.startsWith('/') ? directory : `${base}/${directory}`;
 }

@@ -72,6 +72,15 @@ export class HostCommands {
     return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  /** Ends all running processes that have a label, with what they started. */
+  async killLabelled(label: string): Promise<void> {
+    const { holdfast } = this.options;
+    const all = await holdfast.list({ label, state: 'running' });
+    await Promise.all(
+      all.map(async ({ id }) => (await holdfast.get(id).catch(unlessUnknown))?.kill()),
+    );
+  }
+
   /** The bytes that a program prints. Throws with its errors if it fails. */
   async output(argv: readonly string[], input?: string | Uint8Array): Promise<Buffer> {
     const handle = await this.start(argv, { stdin: input === undefined ? 'none' : 'pipe' });
@@ -88,6 +97,11 @@ function unlessEnded(error: unknown): void {
   if (error.code !== 'stdin_closed' && error.code !== 'not_running') throw error;
 }
 
+/** Undefined for a process that is not there. */
+export function unlessUnknown(error: unknown): undefined {
+  if (!(error instanceof HoldfastError) || error.code !== 'not_found') throw error;
+}
+
 function failed(path: string, printed: Buffer): HoldfastError {
   return new HoldfastError('invalid_input', printed.toString().trim() || `${path}: it failed`);
 }
@@ -98,4 +112,9 @@ export function exitNumber({ outcome }: Pick<ExitResult, 'outcome'>): number {
   const signal = 'signal' in outcome ? outcome.signal : undefined;
   const number = signal === undefined ? undefined : constants.signals[signal as NodeJS.Signals];
   return number === undefined ? -1 : 128 + number;
+}
+
+/** Relative directories begin in the base directory, wherever the command runs. */
+export function within(base: string | undefined, directory: string): string {
+  return base === undefined || directory.startsWith('/') ? directory : `${base}/${directory}`;
 }

@@ -6,7 +6,7 @@ import { randomId } from '../base/ids.ts';
 import type { ExitResult, ProcessHandle } from '../client/process-handle.ts';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { ProcessInfo } from '../protocol/process.ts';
-import { exitNumber, HostCommands, type AdapterOptions } from './host-commands.ts';
+import { exitNumber, HostCommands, unlessUnknown, type AdapterOptions } from './host-commands.ts';
 
 type Class = abstract new (...args: never[]) => object;
 
@@ -111,10 +111,7 @@ export function holdfastSandbox<Workspace extends MastraWorkspace>(
     async stop(): Promise<void> {}
 
     async destroy(): Promise<void> {
-      const all = await holdfast.list({ label: `${LABEL}=${id}`, state: 'running' });
-      await Promise.all(
-        all.map(async (process) => (await holdfast.get(process.id)).kill().catch(unlessOver)),
-      );
+      await commands.killLabelled(`${LABEL}=${id}`);
     }
 
     async writeFiles(
@@ -283,10 +280,6 @@ function numberOf(ended: Pick<ExitResult, 'outcome' | 'timedOut'>): number {
 
 function codeOf({ outcome }: ProcessInfo): number {
   return outcome ? numberOf({ outcome, timedOut: outcome.kind === 'timeout' }) : -1;
-}
-
-function unlessUnknown(error: unknown): undefined {
-  if (!(error instanceof HoldfastError) || error.code !== 'not_found') throw error;
 }
 
 function unlessOver(error: unknown): undefined {

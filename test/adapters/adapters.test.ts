@@ -7,6 +7,7 @@ import { cancelTerminal, terminalUpdates } from '../../src/adapters/acp.ts';
 import { holdfastSandbox, holdfastTools } from '../../src/adapters/ai-sdk.ts';
 import { holdfastBackend } from '../../src/adapters/deepagents.ts';
 import { holdfastShell } from '../../src/adapters/openai-agents.ts';
+import { holdfastSandboxClient } from '../../src/adapters/openai-sandbox.ts';
 import type { Holdfast } from '../../src/client/holdfast.ts';
 import type { ProcessHandle } from '../../src/client/process-handle.ts';
 import { embed } from '../../src/embed.ts';
@@ -61,6 +62,126 @@ describe('the shell of OpenAI agents', () => {
     expect(stdout.endsWith('\n200000\n')).toBe(true);
     expect(stdout).toContain(`[${1_288_895 - 1000} characters are missing here]`);
     expect(long.maxOutputLength).toBe(1000);
+  });
+});
+
+describe('the sandbox of OpenAI agents', () => {
+  /** As the framework's, as far as the adapter uses it. */
+  class Manifest {
+    readonly root: string = '/workspace';
+    readonly entries = {};
+    readonly users = [];
+    readonly groups = [];
+
+    constructor(given: object) {
+      Object.assign(this, given);
+    }
+
+    async resolveEnvironment(): Promise<Record<string, string>> {
+      return { OF_MANIFEST: 'yes' };
+    }
+  }
+
+  const clientOf = (keepOnClose = true) =>
+    holdfastSandboxClient(
+      { Manifest, applyDiff: (text, diff) => text + diff },
+      { holdfast, directory, keepOnClose },
+    );
+  const runningId = (text: string): number =>
+    Number(/^Process running with session ID (\d+)$/m.exec(text)?.[1]);
+
+  it('[AD12] answers a command in the words of the framework; what runs on has a number', async () => {
+    const session = await clientOf().create();
+    const said = await session.execCommand({ cmd: 'echo $OF_MANIFEST; echo err >&2; exit 3' });
+    expect(said).toMatch(
+      /^Chunk ID: [0-9a-f]{6}\nWall time: \d+\.\d{4} seconds\nProcess exited with code 3\nOutput:\n/,
+    );
+    expect(said).toContain('yes\n');
+    expect(said).toContain('err\n');
+    const apart = await session.exec({ cmd: 'echo out; echo err >&2; kill -9 $$', login: false });
+    expect(apart).toMatchObject({ stdout: 'out\n', stderr: 'err\n', exitCode: 137 });
+    const begun = await session.execCommand({ cmd: 'echo a; cat', yieldTimeMs: 1000 });
+    const sessionId = runningId(begun);
+    expect(begun.endsWith('Output:\na\n')).toBe(true);
+    const typed = await session.writeStdin({ sessionId, chars: 'b\n', yieldTimeMs: 500 });
+    expect(typed.endsWith('Output:\nb\n')).toBe(true);
+    const nothing = await session.writeStdin({ sessionId, yieldTimeMs: 0 });
+    expect(nothing.endsWith('Output:\n')).toBe(true);
+    const ended = await session.writeStdin({ sessionId, chars: '\u0003', yieldTimeMs: 20_000 });
+    expect(ended).toContain('Process exited with code 130');
+    const unknown = await session.writeStdin({ sessionId, chars: 'x' });
+    expect(unknown).toContain('Process exited with code 1\n');
+    expect(unknown).toContain(`write_stdin failed: session not found: ${sessionId}`);
+    await expect(session.exec({ cmd: 'true', runAs: 'bob' })).rejects.toThrow('another user');
+  });
+
+  it('[AD12] a Ctrl-C in a terminal is typed, and long output is cut in its middle', async () => {
+    const session = await clientOf().create();
+    const tty = { cmd: 'stty size; exec cat', tty: true, yieldTimeMs: 1000, login: false };
+    const sessionId = runningId(await session.execCommand(tty));
+    const ended = await session.writeStdin({ sessionId, chars: '\u0003', yieldTimeMs: 20_000 });
+    expect(ended).toContain('Process exited with code 130');
+    const cmd = 'seq 100000';
+    const long = await session.exec({ cmd, maxOutputTokens: 100, login: false });
+    expect(long.originalTokenCount).toBe(Math.ceil(588_895 / 4));
+    expect(long.output).toMatch(/^Total output lines: 100000\n\n1\n2\n[^]*\n99999\n100000\n$/);
+    expect(Buffer.byteLength(long.output)).toBeLessThanOrEqual(400);
+    const [, tokens = ''] = /\.\.\.(\d+) tokens truncated\.\.\./.exec(long.output) ?? [];
+    expect(Number(tokens)).toBeGreaterThan(147_000);
+  });
+
+  it('[AD13] a session that is resumed from its stored state reaches its commands; sessions are apart', async () => {
+    const client = clientOf();
+    const session = await client.create();
+    const begun = { cmd: 'echo before; read x; echo "got $x"', yieldTimeMs: 1000 };
+    const sessionId = runningId(await session.execCommand(begun));
+    const { manifest, workspaceReady } = session.state;
+    const stored = JSON.stringify(await client.serializeSessionState(session.state));
+    await session.close();
+    const other = await clientOf().create();
+    expect(await other.writeStdin({ sessionId })).toContain('session not found');
+    const state = { ...(JSON.parse(stored) as object), manifest, workspaceReady };
+    const again = await clientOf().resume(await clientOf().deserializeSessionState(state));
+    const said = await again.writeStdin({ sessionId, chars: 'typed\n', yieldTimeMs: 20_000 });
+    expect(said).toContain('Process exited with code 0');
+    expect(said.endsWith('Output:\ngot typed\n')).toBe(true);
+    const mine = { cmd: 'exec sleep 600', yieldTimeMs: 0, login: false };
+    await again.execCommand(mine);
+    const [running] = await holdfast.list({ state: 'running' });
+    await clientOf().delete(again.state);
+    expect(isAlive(readEntry(running?.pid ?? 0))).toBe(false);
+    const ending = await clientOf(false).create();
+    await ending.execCommand(mine);
+    await ending.close();
+    expect(await holdfast.list({ state: 'running' })).toEqual([]);
+  });
+
+  it('[AD13] files are those of the host, below the root', async () => {
+    const session = await clientOf().create();
+    await session.materializeEntry({
+      path: 'a b',
+      entry: { type: 'dir', children: { "it's": { type: 'file', content: 'text\n' } } },
+    });
+    expect(readFileSync(join(directory, "a b/it's"), 'utf8')).toBe('text\n');
+    expect(await session.listDir({ path: 'a b' })).toEqual([
+      { name: "it's", path: "a b/it's", type: 'file' },
+    ]);
+    const found = ['a b', "a b/it's", 'nope'].map(async (path) => [
+      await session.pathExists(path),
+      await session.directoryExists(path),
+    ]);
+    expect(await Promise.all(found)).toEqual([
+      [true, true],
+      [true, false],
+      [false, false],
+    ]);
+    expect(String(await session.readFile({ path: "a b/it's", maxBytes: 2 }))).toBe('te');
+    await session.createEditor().updateFile({ path: "a b/it's", diff: 'more', moveTo: 'moved' });
+    expect(readFileSync(join(directory, 'moved'), 'utf8')).toBe('text\nmore');
+    await expect(session.viewImage({ path: 'moved' })).rejects.toThrow('Unsupported image format');
+    await expect(session.readFile({ path: 'nope' })).rejects.toThrow('not found');
+    const mount = { type: 's3_mount' };
+    await expect(session.materializeEntry({ path: 'm', entry: mount })).rejects.toThrow('s3_mount');
   });
 });
 

@@ -2,7 +2,7 @@
 // which `npm run test:adapters` sets.
 
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
@@ -12,6 +12,7 @@ import { terminalUpdates } from '../../src/adapters/acp.ts';
 import { holdfastBackend } from '../../src/adapters/deepagents.ts';
 import { holdfastSandbox as mastraSandbox } from '../../src/adapters/mastra.ts';
 import { holdfastShell } from '../../src/adapters/openai-agents.ts';
+import { holdfastSandboxClient } from '../../src/adapters/openai-sandbox.ts';
 import type { Holdfast } from '../../src/client/holdfast.ts';
 import { embed } from '../../src/embed.ts';
 import { frameworks, loadFramework } from '../support/frameworks.ts';
@@ -39,6 +40,60 @@ describe.skipIf(frameworks === undefined)('inside the frameworks', () => {
     expect(result.finalOutput).toBe('done');
     expect(JSON.stringify(result.history)).toContain('from-the-shell');
     expect(JSON.stringify(result.history)).toContain('"exitCode":3');
+  });
+
+  it('[AD11] a sandbox agent of OpenAI runs commands, types into one, and patches files', async () => {
+    const { Runner, applyDiff } = await loadFramework('@openai/agents-core');
+    const { Manifest, SandboxAgent, filesystem, shell } = await loadFramework(
+      '@openai/agents-core/sandbox',
+    );
+    const { ScriptedModel, assistantMessage, functionCall } = await loadFramework(
+      '@openai/agents-core/testing',
+    );
+    const call = (name: string, args: object, callId: string): object[] => [
+      functionCall(name, JSON.stringify(args), { callId }),
+    ];
+    const patch = (operation: object, callId: string): object[] => [
+      { type: 'apply_patch_call', callId, status: 'completed', operation },
+    ];
+    const model = new ScriptedModel([
+      call('exec_command', { cmd: 'echo from-$((40+2)); pwd; cat given; exit 3' }, 'c1'),
+      call('exec_command', { cmd: 'read x; echo "got $x"', tty: true, yield_time_ms: 100 }, 'c2'),
+      call('write_stdin', { session_id: 1, chars: 'typed\n', yield_time_ms: 20_000 }, 'c3'),
+      patch({ type: 'create_file', path: 'poem', diff: '+roses are blue\n+violets' }, 'c4'),
+      patch(
+        { type: 'update_file', path: 'poem', diff: '@@\n-roses are blue\n+roses are red' },
+        'c5',
+      ),
+      patch({ type: 'delete_file', path: 'given' }, 'c6'),
+      call('view_image', { path: 'dot.png' }, 'c7'),
+      [assistantMessage('done')],
+    ]);
+    const client = holdfastSandboxClient({ Manifest, applyDiff }, { holdfast, directory });
+    const dot = Uint8Array.from(Buffer.from('\x89PNG\r\n\x1a\nrest', 'latin1'));
+    const manifest = new Manifest({
+      entries: {
+        given: { type: 'file', content: 'by the manifest\n' },
+        'dot.png': { type: 'file', content: dot },
+      },
+    });
+    const agent = new SandboxAgent({
+      name: 'a',
+      model,
+      capabilities: [shell(), filesystem()],
+      defaultManifest: manifest,
+    });
+    const runner = new Runner({ tracingDisabled: true });
+    const result = await runner.run(agent, 'go', { sandbox: { client } });
+    expect(result.finalOutput).toBe('done');
+    const history = JSON.stringify(result.history);
+    expect(history).toContain(`from-42\\n${directory}\\nby the manifest\\n`);
+    expect(history).toContain('Process exited with code 3');
+    expect(history).toContain('Process running with session ID 1');
+    expect(history).toContain('got typed');
+    expect(readFileSync(join(directory, 'poem'), 'utf8')).toBe('roses are red\nviolets');
+    expect(readdirSync(directory).toSorted()).toEqual(['dot.png', 'poem']);
+    expect(history).toContain('image/png');
   });
 
   it('[AD7] generateText gives the sandbox to a tool', async () => {
