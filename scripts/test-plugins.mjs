@@ -16,7 +16,7 @@ import { codexCli } from './codex-cli.mjs';
 import { installedPeer } from './peer.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const CLAUDE_VERSION = '2.1.325';
+const CLAUDE_VERSION = '2.1.327';
 const place = mkdtempSync(join(tmpdir(), 'holdfast-plugins-'));
 const [home, bin] = [join(place, 'home'), join(place, 'bin')];
 for (const folder of [home, bin]) mkdirSync(folder);
@@ -75,6 +75,16 @@ try {
     'skills/holdfast/SKILL.md',
   );
   note('codex: has the skill', readFileSync(skill, 'utf8').includes('name: holdfast'), skill);
+  if (claude !== undefined) {
+    // Its tools are called by scripted models.
+    const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+    const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/cli/real-plugins'], {
+      cwd: root,
+      stdio: 'inherit',
+      env: { ...process.env, CLAUDE_CLI: claude, CODEX_CLI: codex },
+    });
+    note('both: models call a tool', status === 0, '');
+  }
 } finally {
   spawnSync(process.execPath, [main, 'shutdown'], { env });
   rmSync(place, { recursive: true, force: true });

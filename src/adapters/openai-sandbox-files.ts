@@ -19,22 +19,21 @@ interface Patch extends PathArgs {
   readonly moveTo?: string;
 }
 
+export type ApplyDiff = (text: string, diff: string, mode?: 'default' | 'create') => string;
+
 export type SandboxFiles = ReturnType<typeof sandboxFiles>;
 
 /** The framework's limit. */
 const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
 /** How files of each kind begin; in a RIFF file the kind comes after the length. */
 const IMAGES: readonly (readonly [mediaType: string, pattern: RegExp])[] = [
-  ['image/png', /^\x89PNG\r\n\x1a\n/],
+  ['image/png', /^\x89PNG\r\n/],
   ['image/jpeg', /^\xff\xd8\xff/],
   ['image/gif', /^GIF8[79]a/],
   ['image/webp', /^RIFF[^]{4}WEBP/],
 ];
 
-export function sandboxFiles(
-  commands: HostCommands,
-  applyDiff: (text: string, diff: string, mode?: 'default' | 'create') => string,
-) {
+export function sandboxFiles(commands: HostCommands, applyDiff: ApplyDiff) {
   const readFile = async ({
     path,
     maxBytes,
@@ -86,22 +85,31 @@ export function sandboxFiles(
     directoryExists: async (path: string): Promise<boolean> =>
       (await commands.fileType(path))?.type === 'directory',
 
-    createEditor: () => ({
-      async createFile({ path, diff }: Patch): Promise<object> {
-        await commands.writeFile(path, applyDiff('', diff, 'create'));
-        return {};
-      },
-      async updateFile({ path, diff, moveTo }: Patch): Promise<object> {
-        const text = Buffer.from(await readFile({ path })).toString('utf8');
-        await commands.writeFile(moveTo ?? path, applyDiff(text, diff));
-        if (moveTo !== undefined && moveTo !== path) await commands.output(['rm', '--', path]);
-        return {};
-      },
-      async deleteFile({ path }: PathArgs): Promise<object> {
-        await commands.output(['rm', '--', path]);
-        return {};
-      },
-    }),
+    createEditor: () => editorOf(commands, applyDiff, readFile),
+  };
+}
+
+/** Applies patches of models. */
+function editorOf(
+  commands: HostCommands,
+  applyDiff: ApplyDiff,
+  readFile: (given: PathArgs) => Promise<Uint8Array>,
+) {
+  return {
+    async createFile({ path, diff }: Patch): Promise<object> {
+      await commands.writeFile(path, applyDiff('', diff, 'create'));
+      return {};
+    },
+    async updateFile({ path, diff, moveTo }: Patch): Promise<object> {
+      const text = Buffer.from(await readFile({ path })).toString('utf8');
+      await commands.writeFile(moveTo ?? path, applyDiff(text, diff));
+      if (moveTo !== undefined && moveTo !== path) await commands.output(['rm', '--', path]);
+      return {};
+    },
+    async deleteFile({ path }: PathArgs): Promise<object> {
+      await commands.output(['rm', '--', path]);
+      return {};
+    },
   };
 }
 

@@ -13,7 +13,12 @@ import {
   type AdapterOptions,
 } from './host-commands.ts';
 import { cutToTokens, execText, type ExecAnswer } from './openai-exec-text.ts';
-import { sandboxFiles, type SandboxEntry, type SandboxFiles } from './openai-sandbox-files.ts';
+import {
+  sandboxFiles,
+  type ApplyDiff,
+  type SandboxEntry,
+  type SandboxFiles,
+} from './openai-sandbox-files.ts';
 
 interface Manifest {
   readonly root: string;
@@ -26,7 +31,7 @@ interface Manifest {
 /** What is used of the caller's copy: `Manifest` of "@openai/agents-core/sandbox" and `applyDiff` of "@openai/agents-core". */
 interface OpenAiSdk {
   readonly Manifest: new (given: never) => object;
-  readonly applyDiff: (text: string, diff: string, mode?: 'default' | 'create') => string;
+  readonly applyDiff: ApplyDiff;
 }
 
 interface SandboxOptions extends AdapterOptions {

@@ -29,9 +29,10 @@ const LEAVING_KEY = 0x1d;
 export function attachTo(
   caller: Caller,
   target: ProcessInfo,
-  options: AttachOptions = { key: LEAVING_KEY, readOnly: false, share: false, steal: false },
+  options: Partial<AttachOptions> = {},
 ): Promise<{ detached: boolean; words: string }> {
-  return new Attachment(caller, target, options).run();
+  const usual = { key: LEAVING_KEY, readOnly: false, share: false, steal: false };
+  return new Attachment(caller, target, { ...usual, ...options }).run();
 }
 
 /** The keyboard is held for this long and renewed before: a client that is cut off does not block others. */

@@ -36,6 +36,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<CommandName, Load>([
   ['gateway', () => import('./commands/gateway.ts')],
   ['fleet', () => import('./commands/fleet.ts')],
   ['exec-server', () => import('./commands/exec-server.ts')],
+  ['ssh-command', () => import('./commands/ssh-command.ts')],
   ['mcp', () => import('./commands/mcp.ts')],
   ['token', () => import('./commands/token.ts')],
   ['restart', () => import('./commands/restart.ts')],

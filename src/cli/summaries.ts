@@ -26,6 +26,7 @@ export const summaries = {
   gateway: 'Serve the API for all hosts of a fleet.',
   fleet: 'List the hosts of a fleet; drain this host, or leave.',
   'exec-server': 'Serve codex\'s exec-server protocol, in place of "codex exec-server".',
+  'ssh-command': 'Run the command of an ssh client, for sshd. It outlives the connection.',
   mcp: 'Serve the tools for models over MCP, on stdin and stdout.',
   token: 'Create, list and revoke tokens: for everything, or for one chat or owner.',
   restart: 'Restart the server with the same options. Processes keep running.',

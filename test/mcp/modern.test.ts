@@ -274,7 +274,8 @@ describe('a task', () => {
     const ended = await settle(taskId);
     expect(ended).toMatchObject({
       status: 'completed',
-      result: { structuredContent: { exit_code: 3, success: false } },
+      // Clients of tasks refuse a result without its type.
+      result: { resultType: 'complete', structuredContent: { exit_code: 3, success: false } },
     });
     expect(await settle(taskId)).toEqual(ended);
     expect((await ask('tasks/cancel', { taskId }, { tasks: true })).result).toMatchObject({

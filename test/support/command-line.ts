@@ -135,7 +135,8 @@ export interface Envelope {
 export class Place {
   readonly folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'));
   readonly home = join(this.folder, 'home');
-  private readonly terminals = join(this.folder, 'terminals');
+  /** Of the keeper whose terminals commands run on. */
+  readonly outerHome = join(this.folder, 'terminals');
   readonly env: NodeJS.ProcessEnv;
 
   /** With these limits for the keeper that the first command starts. */
@@ -180,14 +181,14 @@ export class Place {
   async onTerminal(...args: string[]): Promise<{ code: number | null; shown: string }> {
     const [command = '', ...rest] = args;
     const inner = ['--', process.execPath, main, command, '--home', this.home, ...rest];
-    const plain = { ...this.env, HOLDFAST_HOME: this.terminals, NO_COLOR: '1' };
+    const plain = { ...this.env, HOLDFAST_HOME: this.outerHome, NO_COLOR: '1' };
     const { code, stdout } = await runHere(['run', '--pty', ...inner], { env: plain });
     return { code, shown: stdout };
   }
 
   async close(): Promise<void> {
     await this.run('shutdown');
-    await this.run('shutdown', '--home', this.terminals);
+    await this.run('shutdown', '--home', this.outerHome);
     rmSync(this.folder, { recursive: true });
   }
 }

@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onCleanup, temporaryFolder } from './hosts.ts';
 import { ScriptedModel, type ScriptedTurn } from './scripted-model.ts';
@@ -17,17 +17,21 @@ export async function runCodex(
     folder,
     env,
     config = '',
+    codexHome = temporaryFolder(),
   }: {
     readonly folder: string;
     readonly env: Readonly<Record<string, string>>;
     /** Lines of its configuration besides those about the model. */
     readonly config?: string;
+    /** Where its plugins may have been installed. */
+    readonly codexHome?: string;
   },
 ): Promise<string[]> {
   const model = new ScriptedModel([...turns, { say: 'that is all' }]);
   onCleanup(() => model.close());
-  const codexHome = temporaryFolder();
-  writeFileSync(join(codexHome, 'config.toml'), modelConfig(await model.listen()) + config);
+  const file = join(codexHome, 'config.toml');
+  const installed = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  writeFileSync(file, modelConfig(await model.listen()) + config + installed);
   const words = ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
   const client = spawn(codexCli ?? '', [...words, '-C', folder, 'go'], {
     env: { ...process.env, HOME: folder, CODEX_HOME: codexHome, ...env },

@@ -46,28 +46,58 @@ export const command: Command = {
     'program was not found, 126 when it cannot be executed, 125 for all others, and when the outcome is unknown.',
   ],
   runsWords: true,
-  failureExit: (code: ErrorCode): number => {
-    if (code === 'program_not_found') return 127;
-    return code === 'program_not_executable' ? 126 : FAILED_EXIT;
-  },
+  failureExit: runFailureExit,
   read(call) {
     const plan = runPlanOf(call);
-    return () => (plan.interactive ? runAttached(call, plan) : start(call, plan));
+    return () => runPlanned(call, plan);
   },
 };
 
-async function start(call: Call, plan: RunPlan): Promise<Answer> {
-  const { caller, out } = call;
-  const interrupts = new Interrupts(out);
-  try {
+export function runFailureExit(code: ErrorCode): number {
+  if (code === 'program_not_found') return 127;
+  return code === 'program_not_executable' ? 126 : FAILED_EXIT;
+}
+
+export function runPlanned(call: Call, plan: RunPlan): Promise<Answer> {
+  return plan.interactive ? runAttached(call, plan) : start(call, plan);
+}
+
+function start(call: Call, plan: RunPlan): Promise<Answer> {
+  return interruptible(call, plan, async (interrupts) => {
+    const { caller } = call;
     const host = await caller.host();
     const { process, attached } = await host.start(caller.name, plan.spec);
     await reportStart(call, host, { process, attached });
     if (plan.background) return { result: { process, attached }, lines: [process.id] };
-    interrupts.sendTo(host, process, caller.name);
-    if (plan.stdin) void forwardInput(host, process);
-    const how = out.json ? report : show;
-    return await how(call, process, { ...plan, interrupts });
+    return showInterruptibly(call, process, { ...plan, interrupts });
+  });
+}
+
+/** Its output from the beginning, then what follows; stdin of this command goes to it. */
+export function showUntilExit(call: Call, process: ProcessInfo, plan: RunPlan): Promise<Answer> {
+  return interruptible(call, plan, (interrupts) =>
+    showInterruptibly(call, process, { ...plan, interrupts }),
+  );
+}
+
+async function showInterruptibly(call: Call, process: ProcessInfo, plan: Showing): Promise<Answer> {
+  const { caller, out } = call;
+  const host = await caller.host();
+  plan.interrupts.sendTo(host, process, caller.name);
+  if (plan.stdin) void forwardInput(host, process);
+  const how = out.json ? report : show;
+  return how(call, process, plan);
+}
+
+/** A signal that comes before the process is there is sent when it is. */
+async function interruptible(
+  { out }: Call,
+  plan: RunPlan,
+  work: (interrupts: Interrupts) => Promise<Answer>,
+): Promise<Answer> {
+  const interrupts = new Interrupts(out);
+  try {
+    return await work(interrupts);
   } finally {
     interrupts.close();
     // An open stdin would keep this command alive.
@@ -99,8 +129,17 @@ async function reportStart(
 async function runAttached({ caller, out }: Call, { spec }: RunPlan): Promise<Answer> {
   const host = await caller.host();
   const { process } = await host.start(caller.name, spec);
+  return attachPerson({ caller, out }, process);
+}
+
+/** Attaches the terminal of this command until the process ends, or the person detaches. */
+export async function attachPerson(
+  { caller, out }: Pick<Call, 'caller' | 'out'>,
+  process: ProcessInfo,
+  how: { readonly steal?: boolean } = {},
+): Promise<Answer> {
   const { id, owner } = process;
-  const { detached } = await attachTo(caller, process);
+  const { detached } = await attachTo(caller, process, how);
   const { outcome } = await caller.ask((link) => link.get(owner, { id }));
   if (detached || !outcome) {
     await out.note(leftRunning(process));

@@ -109,7 +109,8 @@ export class McpTasks {
     if (await wasCancelled(tools, process)) return describe(taskId, 'cancelled', process, tools);
     const ended = { command: process.command, waitedMs: timeoutMs, capped: false };
     const answer = await foregroundAnswer(tools, await settled(tools, process), ended);
-    const result = this.options.resultOf(answer);
+    // As in a plain answer, to which the library adds it.
+    const result = { resultType: 'complete', ...this.options.resultOf(answer) };
     return { ...describe(taskId, 'completed', process, tools), result };
   }
 
@@ -209,7 +210,10 @@ function describe(
   const { startedAtMs, lastOutputAtMs, exitedAtMs, durationMs, bytes } = process;
   const changedMs = Math.max(startedAtMs, lastOutputAtMs ?? 0, exitedAtMs ?? 0);
   const ageMs = clock.wallMs() - startedAtMs;
-  const words = `running for ${formatDuration(durationMs)}, ${bytes.total} bytes printed`;
+  const { total } = bytes;
+  const last =
+    lastOutputAtMs === undefined ? '' : `, last ${agoOf(clock.wallMs() - lastOutputAtMs)}`;
+  const words = `running for ${formatDuration(durationMs)}, ${total} bytes printed${last}`;
   return {
     taskId,
     status,
@@ -219,4 +223,8 @@ function describe(
     ttlMs: null,
     pollIntervalMs: ageMs < 5000 ? 500 : ageMs < 60_000 ? 2000 : 5000,
   };
+}
+
+function agoOf(ms: number): string {
+  return ms < 1000 ? 'now' : `${formatDuration(ms)} ago`;
 }
