@@ -7,7 +7,6 @@ const LONGER_SECONDS = 3;
 const commands = {
   greet: ({ name }) => `echo 'Hello, ${name}!'`,
   slow_compute: ({ seconds }) => (seconds === 0 ? 'true' : `sleep ${seconds + LONGER_SECONDS}`),
-  confirm_delete: () => 'sleep 30',
   failing_job: () => `sleep ${LONGER_SECONDS}; exit 1`,
 };
 

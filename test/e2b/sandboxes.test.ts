@@ -144,6 +144,9 @@ describe('a sandbox', () => {
       expect(message).toContain('cannot be honoured');
     }
     expect((await problem(served.create({ timeoutMs: 100_000_000 }))).message).toContain('timeout');
+    const envs = [{ 'A=B': 'x' }, { A: 'x\0y' }, { '': 'x' }];
+    for (const each of envs)
+      expect((await problem(served.create({ envs: each }))).message).toContain('envVars');
     const made = await served.create();
     expect((await problem(made.pause())).message).toContain('Holdfast cannot do this');
     expect((await problem(made.createSnapshot())).message).toContain('501');

@@ -2,6 +2,7 @@
 // them.
 
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -14,7 +15,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent, request, type IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -603,6 +604,24 @@ describe('doors', () => {
     connection.write(post(token, 'Transfer-Encoding: chunked'));
     for (let n = 0; n < 65; n += 1) connection.write(`10000\r\n${'x'.repeat(65_536)}\r\n`);
     expect((await connection.answer()).status).toBe(413);
+  });
+
+  it('[G6] a client that sends a large body without waiting still reads its refusal', async () => {
+    const { port, token } = await fresh();
+    const body = Buffer.alloc(4_194_305, 'x');
+    const json = { 'Content-Type': 'application/json' };
+    const headers = { ...json, Authorization: `Bearer ${token}`, 'Content-Length': body.length };
+    const statuses: (number | undefined)[] = [];
+    for (let n = 0; n < 10; n += 1) {
+      const asked = request({ port, path: '/v1/run', method: 'POST', headers, agent: false });
+      asked.end(body);
+      const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+      // Whatever the connection does when it has been answered.
+      asked.on('error', () => undefined);
+      statuses.push(answer.statusCode);
+      await once(answer.resume(), 'end');
+    }
+    expect(statuses).toEqual(Array<number>(10).fill(413));
   });
 
   it('[G6] a body of the wrong type is refused without being read', async () => {

@@ -289,7 +289,7 @@ describe('a task', () => {
     const { token } = served.tokens.create('bob');
     const other = asker(served.server.url, token);
     const changed = `${taskId.slice(0, 8)}${taskId[8] === 'A' ? 'B' : 'A'}${taskId.slice(9)}`;
-    const ids = ['', 'garbage', changed];
+    const ids = ['', 'garbage', changed, `${taskId}.x`, `${taskId}=`];
     for (const each of ids)
       expect((await ask('tasks/get', { taskId: each }, { tasks: true })).error.code).toBe(-32602);
     expect((await other('tasks/get', { taskId }, { tasks: true })).error.code).toBe(-32602);

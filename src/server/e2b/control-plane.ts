@@ -6,13 +6,13 @@ import { EVERYONE } from '../../protocol/host-api.ts';
 import type { Exchange } from '../http/router.ts';
 import { E2bError } from './errors.ts';
 import {
+  type Fields,
   get,
   getNumber,
   getText,
   getTextMap,
   invalid,
   readMessage,
-  type Fields,
 } from './messages.ts';
 import type { Sandbox, SandboxStore } from './sandbox-store.ts';
 import type { SandboxTokens } from './sandbox-tokens.ts';
@@ -76,7 +76,7 @@ export class ControlPlane {
       creator: exchange.caller.owner,
       templateId: getText(body, 'templateID') ?? 'base',
       metadata: getTextMap(body, 'metadata'),
-      env: getTextMap(body, 'envVars'),
+      env: variablesOf(body),
       ...(body['autoPause'] === true && { keeps: true }),
     };
     const sandbox = await this.store.create(about, timeoutOf(body, DEFAULT_TIMEOUT_S) * 1000);
@@ -214,4 +214,13 @@ function noContent({ response }: Exchange): undefined {
   response.writeHead(204, { 'Cache-Control': 'no-store' });
   response.end();
   return undefined;
+}
+
+/** Refused here: every command of the sandbox would fail with them. */
+function variablesOf(body: Fields): Record<string, string> {
+  const variables = getTextMap(body, 'envVars');
+  for (const [name, value] of Object.entries(variables))
+    if (!/^[^=\0]+$/.test(name) || value.includes('\0'))
+      throw invalid(`envVars has a name or value that no environment can have: "${name}"`);
+  return variables;
 }

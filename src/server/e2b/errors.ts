@@ -106,6 +106,8 @@ export function fileError(thrown: unknown, path: string): E2bError {
   if (code === 'ENOTDIR')
     return new E2bError('invalid_argument', `path is not a directory: ${path}`);
   if (code === 'EISDIR') return new E2bError('invalid_argument', `path '${path}' is a directory`);
+  if (code === 'ENAMETOOLONG')
+    return new E2bError('invalid_argument', `path '${path.slice(0, 100)}...' is too long`);
   if (code === 'ELOOP')
     return new E2bError('failed_precondition', `path '${path}' has a cycle of links`);
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')

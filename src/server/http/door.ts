@@ -10,7 +10,7 @@ import { UnreadAnswers, JSON_HEADERS, LARGE_BYTES, sendBytes } from './unread-an
 import { answerPreflight, isPreflight, allowPageToRead } from './cors.ts';
 import { gate, refuseUnshared, type GatePolicy, type GateRequest } from './gate.ts';
 import { plainDialect } from './json-dialect.ts';
-import { bodyless, hasBody, readBody } from './request-body.ts';
+import { bodyless, discardRest, hasBody, readBody } from './request-body.ts';
 import { JsonText, type Dialect, type Router } from './router.ts';
 import { Pipeline } from './pipeline.ts';
 import { UnprovenConnections, type UnprovenLimits } from './unproven-connections.ts';
@@ -276,8 +276,14 @@ function refuse(
   if (typeof error.details['retryAfterMs'] === 'number')
     response.setHeader('Retry-After', Math.ceil(error.details['retryAfterMs'] / 1000));
   // The body was not read, so the connection cannot be used for another request.
-  if (hasBody(request) && !request.complete) response.setHeader('Connection', 'close');
-  send(response, status, dialect.encode(body));
+  const isUnread = hasBody(request) && !request.complete;
+  if (isUnread) response.setHeader('Connection', 'close');
+  const text = dialect.encode(body);
+  // Only after the gate: a client without a token is not waited for.
+  if (!isUnread || error.code !== 'too_large') return send(response, status, text);
+  writeHead(response, status, text);
+  response.write(text);
+  discardRest(request, () => response.end());
 }
 
 function internal(thrown: unknown, report: (message: string) => void): HoldfastError {
@@ -289,7 +295,11 @@ function internal(thrown: unknown, report: (message: string) => void): HoldfastE
 
 function send(response: ServerResponse, status: number, text: string): void {
   if (response.destroyed || response.writableEnded) return;
-  response.writeHead(status, { ...JSON_HEADERS, 'Content-Length': Buffer.byteLength(text) });
+  writeHead(response, status, text);
   // As a string: Node then sends head and body in one write.
   response.end(text);
+}
+
+function writeHead(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { ...JSON_HEADERS, 'Content-Length': Buffer.byteLength(text) });
 }

@@ -1,6 +1,7 @@
 // Reads the body of a request: JSON, of a bounded size, and only after the gate has accepted the sender.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { systemClock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Dialect, Route } from './router.ts';
 import { clientGone } from './paced-write.ts';
@@ -25,13 +26,14 @@ export function readBody(
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    request.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       size += chunk.length;
       if (size > maxBytes) {
-        request.pause();
+        request.off('data', take).pause();
         reject(tooLarge(maxBytes));
       } else chunks.push(chunk);
-    });
+    };
+    request.on('data', take);
     const cut = (): void => reject(clientGone());
     request.once('end', () => {
       // An error costs more than the rest of this function, also one that nobody sees.
@@ -43,6 +45,29 @@ export function readBody(
     request.once('error', cut);
     request.once('close', cut);
   });
+}
+
+/** Of a body that was refused, this much is read and thrown away, for this long. */
+const MOST_DISCARDED_BYTES = 8 * 1024 * 1024;
+const MOST_DISCARDING_MS = 10_000;
+
+/**
+ * Calls back when the client has sent its body, or too much of it. A connection that is closed before that is reset, and
+ * a client that is still sending loses the answer.
+ */
+export function discardRest(request: IncomingMessage, done: () => void): void {
+  let left = MOST_DISCARDED_BYTES;
+  const end = (): void => {
+    cancel();
+    request.off('data', count).off('end', end).off('close', end);
+    done();
+  };
+  const cancel = systemClock.after(MOST_DISCARDING_MS, end);
+  const count = (chunk: Buffer): void => {
+    left -= chunk.length;
+    if (left < 0) end();
+  };
+  request.on('data', count).once('end', end).once('close', end).resume();
 }
 
 /** An upgrade request is followed by the other protocol, or by nothing. */

@@ -144,22 +144,22 @@ export class McpTasks {
 
   private sign(described: TaskWait): string {
     const body = Buffer.from(JSON.stringify(described)).toString('base64url');
-    return `${PREFIX}${body}.${this.mac(body)}`;
+    return this.idOf(body);
   }
 
   private read(taskId: string): TaskWait {
-    const [body = '', mac = ''] = taskId.slice(PREFIX.length).split('.');
-    const [expected, shown] = [Buffer.from(this.mac(body)), Buffer.from(mac)];
-    const isOurs = expected.length === shown.length && timingSafeEqual(expected, shown);
-    if (!taskId.startsWith(PREFIX) || !isOurs)
+    const [body = ''] = taskId.slice(PREFIX.length).split('.');
+    const [expected, shown] = [Buffer.from(this.idOf(body)), Buffer.from(taskId)];
+    if (expected.length !== shown.length || !timingSafeEqual(expected, shown))
       throw this.refusal(INVALID_PARAMS, 'Failed to retrieve task: Task not found');
     return v.parse(wait, JSON.parse(Buffer.from(body, 'base64url').toString('utf8')));
   }
 
-  /** Of the owner, too: another owner's id is not found. */
-  private mac(body: string): string {
+  /** The sum covers the owner, too: another owner's id is not found. */
+  private idOf(body: string): string {
     const { key, owner } = this.options;
-    return createHmac('sha256', key()).update(`task ${owner} ${body}`).digest('base64url');
+    const mac = createHmac('sha256', key()).update(`task ${owner} ${body}`).digest('base64url');
+    return `${PREFIX}${body}.${mac}`;
   }
 
   private requireExtension(context: ServerContext): void {

@@ -150,7 +150,7 @@ function isEqual(expected: string, shown: string): boolean {
 }
 
 function readError(error: unknown, path: string): E2bError {
-  if (error instanceof RpcError) return invalid(`path '${path}' is a directory`);
+  if (error instanceof RpcError) return invalid(`path '${path}' is a directory or a device`);
   return fileError(error, path);
 }
 
