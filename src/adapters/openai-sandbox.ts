@@ -59,7 +59,7 @@ interface WriteArgs extends Pick<ExecArgs, 'yieldTimeMs' | 'maxOutputTokens'> {
 interface OpenCommand {
   readonly process: string;
   readonly tty: boolean;
-  /** The last event whose output was told. */
+  /** The last event whose output the model has. */
   after: number;
 }
 

@@ -155,7 +155,7 @@ export class McpTasks {
     return v.parse(wait, JSON.parse(Buffer.from(body, 'base64url').toString('utf8')));
   }
 
-  /** The sum covers the owner, too: another owner's id is not found. */
+  /** Its HMAC covers the owner, too: another owner's id is not found. */
   private idOf(body: string): string {
     const { key, owner } = this.options;
     const mac = createHmac('sha256', key()).update(`task ${owner} ${body}`).digest('base64url');
