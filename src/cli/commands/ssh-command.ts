@@ -16,11 +16,12 @@ export const command: Command = {
   examples: ['holdfast ssh-command'],
   options: {},
   notes: [
-    'For sshd_config: "ForceCommand holdfast ssh-command"; or for one key, in authorized_keys: command="holdfast ssh-command".',
-    'Runs the command of the ssh client ($SSH_ORIGINAL_COMMAND) in the shell of the user, or the login shell, on a terminal if',
-    'the client asked for one. It keeps running when the connection is lost.',
-    '"ssh HOST @NAME COMMAND" gives it a name. If a process of that name runs, it is attached to instead: all its output comes',
-    'again. "ssh HOST @NAME" goes on with it, also after its exit; "ssh -t HOST @NAME" starts a login shell if nothing runs.',
+    'For sshd_config: "ForceCommand holdfast ssh-command"; for one key in authorized_keys: command="holdfast ssh-command".',
+    'Runs the command of the ssh client ($SSH_ORIGINAL_COMMAND) in the shell of the user, or the login shell, on a',
+    'terminal if the client asked for one. It keeps running when the connection is lost.',
+    '"ssh HOST @NAME COMMAND" gives it a name. If a process of that name runs, it is attached to instead: all its',
+    'output comes again. "ssh HOST @NAME" goes on with it, also after its exit; "ssh -t HOST @NAME" starts a login',
+    'shell if nothing runs.',
   ],
   failureExit: runFailureExit,
   read(call) {
