@@ -103,7 +103,7 @@ export class ProcessLifecycle {
       clock,
       limits,
       usage,
-      forgotten: (process, reason) => this.forgotten(process, reason, options.folder),
+      forgotten: (...what) => this.forgotten(options.folder, ...what),
       discard: (journal) => this.starter.discard(journal),
       look: (process) => this.tracker.check(process),
     });
@@ -317,12 +317,12 @@ export class ProcessLifecycle {
     this.starter.prepare();
   }
 
-  private forgotten(process: HeldProcess, reason: string, home: string): void {
+  private forgotten(home: string, process: HeldProcess, reason: string, erases: boolean): void {
     this.note('forget', process, reason);
     this.unwritten.delete(process);
     this.tracker.forget(process);
     this.control.removeGroup(process.facts.serial);
-    this.feed.completions.processForgotten(process.facts.serial);
+    this.feed.processForgotten(process.facts.serial, erases);
     if (process.facts.streams !== 'pty') return;
     removeTerminalFolder(home, process.info()).catch((error: unknown) => {
       this.report(`a terminal's folder was not removed: ${String(error)}`);

@@ -17,7 +17,7 @@ export interface RegistryOptions {
   readonly clock: Clock;
   readonly limits: Limits;
   readonly usage: DiskUsage;
-  readonly forgotten: (process: HeldProcess, reason: string) => void;
+  readonly forgotten: (process: HeldProcess, reason: string, erases: boolean) => void;
   /** Removes the journal of a deleted process; returns the problem if the disk refuses. */
   readonly discard: (journal: Journal | EndedJournal) => HoldfastError | undefined;
   /** Checks whether a process has settled. */
@@ -165,10 +165,14 @@ export class Registry {
     return { found: found.slice(skip, skip + limit), total: found.length };
   }
 
-  /** Deletes a process and its files. Returns the reason if a file remains. */
+  /**
+   * Deletes a process and its files. Returns the reason if a file remains. Its completion keeps the last lines that were
+   * printed unless it `erases` them: a subscriber may not have read them.
+   */
   forget(
     process: HeldProcess,
     reason = 'beyond the bounds on number or size',
+    erases = false,
   ): HoldfastError | undefined {
     const { owner, id, key } = process.facts;
     if (this.closed.delete(process)) this.retention.delete(process);
@@ -181,7 +185,7 @@ export class Registry {
     if (key !== undefined && this.keys.get(scoped(owner, key)) === process)
       this.keys.delete(scoped(owner, key));
     const problem = this.options.discard(process.journal);
-    this.options.forgotten(process, problem ? `${reason}; ${problem.message}` : reason);
+    this.options.forgotten(process, problem ? `${reason}; ${problem.message}` : reason, erases);
     process.forget();
     return problem;
   }
@@ -216,7 +220,7 @@ export class Registry {
     let next = Infinity;
     for (const process of this.closed) {
       const at = this.expiresUs(process);
-      if (at <= now) this.forget(process, 'its time was over');
+      if (at <= now) this.forget(process, 'its time was over', process.facts.keepMs === undefined);
       else next = Math.min(next, at);
     }
     this.timerAtUs = Infinity;

@@ -12,7 +12,7 @@ export async function removeProcess(
   const ended = process.settled ? undefined : await lifecycle.end(process, by);
   if (ended?.unsearched) throw unsearched(process);
   process.abandon();
-  const problem = lifecycle.registry.forget(process, by);
+  const problem = lifecycle.registry.forget(process, by, true);
   if (problem) throw problem;
 }
 

@@ -11,6 +11,8 @@ export type FeedNote =
   | { readonly type: 'completion'; readonly serial: string; readonly completion: Completion }
   | { readonly type: 'acknowledged'; readonly reader: string; readonly numbers: readonly number[] }
   | { readonly type: 'forgotten'; readonly numbers: readonly number[] }
+  /** The output of these was deleted: their last lines too. */
+  | { readonly type: 'erased'; readonly numbers: readonly number[] }
   /** The first note of every file, so that a refusing disk is noticed at once. */
   | { readonly type: 'opened' };
 
@@ -58,6 +60,7 @@ export class Completions {
     if (note.type === 'completion') this.put(note.serial, note.completion);
     else if (note.type === 'acknowledged') this.mark(note.reader, note.numbers);
     else if (note.type === 'forgotten') for (const number of note.numbers) this.drop(number);
+    else if (note.type === 'erased') for (const number of note.numbers) this.erase(number);
   }
 
   /** Writes everything to this journal from now on, beginning with the current state. */
@@ -149,16 +152,31 @@ export class Completions {
     }
   }
 
-  /** The process was deleted. Completions that every subscriber has acknowledged are dropped with it. */
-  processForgotten(serial: string): void {
+  /**
+   * The process was deleted. Completions that every subscriber has acknowledged are dropped with it. With `erases` the
+   * others keep how it ended, but nothing that it printed; returns whether the file still has some of that.
+   */
+  processForgotten(serial: string, erases = false): boolean {
     const number = this.numbers.get(serial);
     const entry = number === undefined ? undefined : this.entries.get(number);
+    const printed = erases && entry !== undefined && entry.completion.lastLines !== '';
     if (entry) this.leave(entry);
     const gone: number[] = [];
     if (number !== undefined && entry && this.isAcknowledged(entry)) gone.push(number);
     else if (this.leftCount > MAX_UNACKNOWLEDGED) gone.push(...this.oldestOfLargest());
     for (const each of gone) this.drop(each);
     if (gone.length > 0) this.note({ type: 'forgotten', numbers: gone });
+    if (printed && number !== undefined && this.erase(number))
+      this.note({ type: 'erased', numbers: [number] });
+    return printed;
+  }
+
+  /** False if there is no such completion. */
+  private erase(number: number): boolean {
+    const entry = this.entries.get(number);
+    if (!entry) return false;
+    this.entries.set(number, { ...entry, completion: { ...entry.completion, lastLines: '' } });
+    return true;
   }
 
   private leave({ completion: { owner, number } }: Entry): void {

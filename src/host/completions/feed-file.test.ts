@@ -1,12 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { BufferPool } from '../../base/bytes/buffer-pool.ts';
-import { systemClock } from '../../base/clock.ts';
+import { systemClock, type Clock } from '../../base/clock.ts';
 import { systemDisk, type Disk } from '../../base/disk.ts';
 import { DiskUsage } from '../../journal/write/disk-usage.ts';
 import { defaultLimits } from '../../protocol/limits.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FeedFile } from './feed-file.ts';
 
 const cleanups: (() => Promise<void> | void)[] = [];
@@ -37,17 +38,17 @@ class CountedDisk {
   };
 }
 
-async function openFeed(disk: Disk, folder: string): Promise<FeedFile> {
+async function openFeed(disk: Disk, folder: string, clock: Clock = systemClock): Promise<FeedFile> {
   const usage = new DiskUsage(Infinity, () => undefined);
   const pool = new BufferPool(256 * 1024, 4);
   const place = { disk, folder, usage };
-  const feed = new FeedFile({ place, limits: defaultLimits, clock: systemClock, pool });
+  const feed = new FeedFile({ place, limits: defaultLimits, clock, pool });
   await feed.open();
   cleanups.push(() => feed.close());
   return feed;
 }
 
-function add(feed: FeedFile, count: number): void {
+function add(feed: FeedFile, count: number, lastLines = ''): void {
   const { completions } = feed;
   for (let n = 0; n < count; n += 1) {
     const number = completions.next;
@@ -59,7 +60,7 @@ function add(feed: FeedFile, count: number): void {
       outcome: { kind: 'exit', code: 0 },
       durationMs: 1,
       bytes: 0,
-      lastLines: '',
+      lastLines,
       atMs: 1,
     });
   }
@@ -90,4 +91,45 @@ it('[H34] a feed that the disk does not take anew goes on in its old file, and l
     after = reported.at(-1) ?? 0;
   }
   expect(reported).toEqual(Array.from({ length: 89 }, (_, n) => n + 4));
+});
+
+/** The last lines of all completions, and the files that have these words. */
+function found(feed: FeedFile, folder: string, words: string): unknown[] {
+  const question = { owner: 'me', subscriber: 'default', after: 0, limit: 1000 };
+  return [
+    feed.completions.pending(question).map(({ lastLines }) => lastLines),
+    readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(words)).length,
+  ];
+}
+
+it('[H110] of a deleted process the feed keeps how it ended, and nothing that it printed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-feed-'));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  const clock = new FakeClock();
+  const counted = new CountedDisk();
+  const feed = await openFeed(counted.disk, folder, clock);
+  add(feed, 1, 'SECRET');
+  add(feed, 1, 'kept');
+  feed.processForgotten('serial-1', true);
+  // Beyond the limits only: a subscriber may not have read it yet.
+  feed.processForgotten('serial-2', false);
+  await feed.completions.stored();
+  expect(found(feed, folder, 'SECRET')).toEqual([['', 'kept'], 1]);
+  counted.refuses = true;
+  clock.advance(10_000);
+  counted.refuses = false;
+  clock.advance(10_000);
+  await feed.completions.stored();
+  expect(found(feed, folder, 'SECRET')).toEqual([['', 'kept'], 0]);
+});
+
+it('[H110] the next keeper erases what a killed one had not', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-feed-'));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  const killed = await openFeed(systemDisk, folder, new FakeClock());
+  add(killed, 1, 'SECRET');
+  killed.processForgotten('serial-1', true);
+  await killed.completions.stored();
+  const next = await openFeed(systemDisk, folder);
+  expect(found(next, folder, 'SECRET')).toEqual([[''], 0]);
 });

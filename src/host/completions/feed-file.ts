@@ -15,6 +15,9 @@ import { Completions, type FeedNote } from './completions.ts';
 /** Far below the size at which a journal drops its middle. */
 const REWRITE_BYTES = 8 * 1024 * 1024;
 
+/** The file still has output of a deleted process for this long, so that a thousand deletions rewrite it once. */
+const ERASE_MS = 10_000;
+
 /** After a refused rewrite it is retried when the file is larger by this much. */
 const REWRITE_AGAIN_BYTES = 1024 * 1024;
 
@@ -29,6 +32,8 @@ export class FeedFile {
   private rewriteBytes = REWRITE_BYTES;
   /** Each rewrite makes a journal with the next number, so that journals left by a crash are replayed in order. */
   private generation = 0;
+  /** Cancels the rewrite that erases output of deleted processes. */
+  private erasing: (() => void) | undefined;
 
   constructor(options: FeedOptions) {
     this.options = options;
@@ -52,10 +57,25 @@ export class FeedFile {
       for (const number of numbers) tryTo(() => disk.remove(join(folder, segmentName(id, number))));
   }
 
+  /** The process was deleted; with `erases` what it printed goes, too. */
+  processForgotten(serial: string, erases: boolean): void {
+    if (this.completions.processForgotten(serial, erases)) this.eraseLater();
+  }
+
+  private eraseLater(): void {
+    this.erasing ??= this.options.clock.after(ERASE_MS, () => this.replaceFile());
+  }
+
   /** Call it from time to time: keeps the file small. */
   compact(): void {
-    const { journal: old } = this;
-    if (!old || old.bytesOnDisk < this.rewriteBytes) return;
+    if ((this.journal?.bytesOnDisk ?? 0) >= this.rewriteBytes) this.replaceFile();
+  }
+
+  private replaceFile(): void {
+    const { journal: old, erasing } = this;
+    erasing?.();
+    this.erasing = undefined;
+    if (!old) return;
     if (this.rewrite()) {
       old.remove();
       this.rewriteBytes = REWRITE_BYTES;
@@ -66,6 +86,7 @@ export class FeedFile {
     this.journal = old;
     this.completions.goOnWith(old);
     this.rewriteBytes = old.bytesOnDisk + REWRITE_AGAIN_BYTES;
+    if (erasing) this.eraseLater();
   }
 
   /** False while the disk refuses: a keeper that is killed now loses acknowledgements. */
@@ -75,6 +96,8 @@ export class FeedFile {
 
   /** Resolves when everything is written, or is in memory because the disk refuses, and no file is being created. */
   async close(): Promise<void> {
+    if (this.erasing) this.replaceFile();
+    this.erasing?.();
     await this.journal?.visible();
     this.journal?.release();
     await this.options.place.usage.unwantedCreated();
