@@ -112,7 +112,7 @@ export function fastBase64(): EncodeBase64 | undefined {
 
 export function openLibrary(): Binding {
   const koffi = loadKoffi();
-  // glibc's name. musl has another name, and lacks addclosefrom_np.
+  // glibc's name. The loader of musl takes itself for every name that begins with "libc.".
   const library = koffi.load('libc.so.6');
   const plain: Binding['plain'] = (definition) => library.func(definition) as Call<number>;
   const inPool =

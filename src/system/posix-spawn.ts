@@ -1,6 +1,6 @@
 // Starts a program with posix_spawn: descriptors, directory, session and signal state of the child.
 
-import { constants } from 'node:fs';
+import { constants, readdirSync } from 'node:fs';
 
 import type { Fence } from '../protocol/confinement/confinement.ts';
 import { bindConfinedSpawn } from './confine/confined-spawn.ts';
@@ -43,7 +43,7 @@ export function bindSpawn(binding: Binding) {
   const environment = environmentBlocks(address);
   /** Keeps memory alive that only native pointers refer to. */
   const inUse = new Set<object>();
-  const actionsOf = fileActions(returning);
+  const actionsOf = fileActions(returning, binding);
   const attributes = spawnAttributes(returning);
   const fenced = bindConfinedSpawn(binding);
 
@@ -84,7 +84,10 @@ export function bindSpawn(binding: Binding) {
 }
 
 /** What the child does before exec. */
-function fileActions(returning: (definition: string) => (...values: unknown[]) => void) {
+function fileActions(
+  returning: (definition: string) => (...values: unknown[]) => void,
+  binding: Binding,
+) {
   const initActions = returning('int posix_spawn_file_actions_init(void *actions)');
   const destroyActions = returning('int posix_spawn_file_actions_destroy(void *actions)');
   const addDup = returning('int posix_spawn_file_actions_adddup2(void *actions, int from, int to)');
@@ -94,9 +97,8 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
   const addChdir = returning(
     'int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)',
   );
-  const addCloseFrom = returning(
-    'int posix_spawn_file_actions_addclosefrom_np(void *actions, int from)',
-  );
+  const addCloseFrom = closeFrom(returning);
+  if (!addCloseFrom) closeInheritedOnExec(binding);
 
   const addStdio = (actions: Buffer, stdio: PipeStdio | TerminalStdio) => {
     if ('terminal' in stdio) {
@@ -119,13 +121,30 @@ function fileActions(returning: (definition: string) => (...values: unknown[]) =
     addStdio(memory, stdio);
     addChdir(memory, cwd);
     // Closes descriptors that Node itself inherited without CLOEXEC.
-    addCloseFrom(memory, 3);
+    addCloseFrom?.(memory, 3);
     return memory;
   };
   return (stdio: PipeStdio | TerminalStdio, cwd: string) => {
     const memory = make(stdio, cwd);
     return { memory, destroy: () => destroyActions(memory) };
   };
+}
+
+/** Undefined where the C library does not have it, as musl. */
+function closeFrom(returning: (definition: string) => (...values: unknown[]) => void) {
+  try {
+    return returning('int posix_spawn_file_actions_addclosefrom_np(void *actions, int from)');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Marks what this program has inherited. Node opens everything else with CLOEXEC, so once is enough. */
+function closeInheritedOnExec({ trying }: Binding): void {
+  const fcntl = trying('int fcntl(int fd, int command, ...)');
+  const [F_SETFD, FD_CLOEXEC] = [2, 1];
+  for (const fd of readdirSync('/proc/self/fd').map(Number))
+    if (fd > 2) fcntl(fd, F_SETFD, 'int', FD_CLOEXEC);
 }
 
 function spawnAttributes(
