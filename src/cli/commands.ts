@@ -40,6 +40,7 @@ export const commands: ReadonlyMap<string, Load> = new Map<CommandName, Load>([
   ['mcp', () => import('./commands/mcp.ts')],
   ['token', () => import('./commands/token.ts')],
   ['restart', () => import('./commands/restart.ts')],
+  ['upgrade', () => import('./commands/upgrade.ts')],
   ['config', () => import('./commands/config.ts')],
   ['status', () => import('./commands/status.ts')],
   ['shutdown', () => import('./commands/shutdown.ts')],
@@ -62,6 +63,7 @@ const otherNames: Readonly<Record<string, string>> = {
   show: 'inspect',
   ui: 'dashboard',
   web: 'dashboard',
+  update: 'upgrade',
 };
 
 /** Throws an error that names the command that was probably meant. */

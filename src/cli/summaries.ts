@@ -30,6 +30,7 @@ export const summaries = {
   mcp: 'Serve the tools for models over MCP, on stdin and stdout.',
   token: 'Create, list and revoke tokens: for everything, or for one chat or owner.',
   restart: 'Restart the server with the same options. Processes keep running.',
+  upgrade: 'After an installation: replace the older server, and say what still runs of before.',
   config: 'Show every setting, its value, and where that comes from.',
   status: 'Show whether the keeper and the server are running, and their health.',
   shutdown: 'End every process, the keeper and the server. Output and outcomes stay readable.',
