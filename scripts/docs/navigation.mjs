@@ -21,7 +21,10 @@ const GROUPS = [
     'Agents',
     ['agents/claude-code.md', 'agents/codex.md', 'agents/cursor.md', 'mcp.md', 'e2b.md', 'agents/'],
   ],
-  ['Operations', ['dashboard.md', 'operations/troubleshooting.md', 'operations/', 'fleet.md']],
+  [
+    'Operations',
+    ['dashboard.md', 'operations/troubleshooting.md', 'operations/', 'containment.md', 'fleet.md'],
+  ],
   [
     'Reference',
     [

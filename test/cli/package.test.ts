@@ -21,8 +21,12 @@ import { isSlowRun } from '../support/slow.ts';
 
 interface Packed {
   readonly filename: string;
+  readonly size: number;
   readonly files: readonly { readonly path: string }[];
 }
+
+/** A third more than it is: a file that does not belong there is noticed. */
+const MOST_BYTES = 4_800_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-package-'));
 const installed = join(folder, 'node_modules', 'holdfast');
@@ -62,6 +66,7 @@ describe('the packed file', () => {
     expect(paths.filter((path) => path.startsWith('fonts/'))).not.toEqual([]);
     const needless = /\.map$|\.test\.|holdfast-built|^(?:src|test|bench|scripts|docs)\//;
     expect(paths.filter((path) => needless.test(path))).toEqual([]);
+    expect(packed.size).toBeLessThan(MOST_BYTES);
   });
 
   it('[U9] works with its dependencies alone: run, search, picture, MCP configuration, page, shutdown', async () => {
