@@ -151,4 +151,18 @@ describe.skipIf(!hasNats)(`the programs of a fleet${LEFT_OUT}`, () => {
     const absent = await place.json('fleet', 'leave');
     expect(absent.error).toMatchObject({ code: 'not_found' });
   });
+
+  it('[FL37] labels that no gateway takes are refused, and nothing is joined', async () => {
+    const many = Array.from({ length: 33 }, (_, at) => ['--label', `l${at}=x`]).flat();
+    for (const labels of [
+      many,
+      ['--label', `${'n'.repeat(65)}=x`],
+      ['--label', `n=${'x'.repeat(65)}`],
+    ]) {
+      const { error } = await place.json('join', 'nats://127.0.0.1:4222', ...labels);
+      expect(error).toMatchObject({ code: 'invalid_input' });
+      expect(error['message']).toContain('at most 32, with at most 64 characters');
+    }
+    expect((await place.json('fleet', 'leave')).error).toMatchObject({ code: 'not_found' });
+  });
 });

@@ -234,6 +234,26 @@ describe('a waited run', () => {
       spawnSync('tmux', ['-S', socket, 'kill-server']);
       expect(await entered).toMatchObject({ completed: true });
       expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+      const alone = await open(`tmux -f /dev/null -S ${socket} new-session`);
+      await waitFor(alone.api, alone.id, { kind: 'text', text: '0:bash' });
+      const said = await alone.run('echo said');
+      expect(said).toMatchObject({ completed: false, timedOut: false, completion: 'unknown' });
+      spawnSync('tmux', ['-S', socket, 'kill-server']);
+    },
+  );
+
+  it.skipIf(!isThere('python3'))(
+    '[TM100] is not typed in a python that a shell has started; the shell works again behind it',
+    async () => {
+      const terminal = await open('bash');
+      await terminal.type("python3 -q -c '' && python3 -q\r");
+      await waitFor(terminal.api, terminal.id, { kind: 'text', text: '>>>' });
+      const inside = await terminal.run('echo never', { timeoutMs: 1000 });
+      expect(inside).toMatchObject({ typed: false, completed: false, timedOut: true });
+      expect(inside.busyWith).toContain('python');
+      await terminal.type('raise SystemExit(4)\r');
+      expect(await terminal.status('sh -c "exit 3"')).toBe(3);
+      expect(await outputText(terminal.api, terminal.id)).not.toContain('never');
     },
   );
 

@@ -390,6 +390,12 @@ describe('tty commands', () => {
       stdout: 'plain\n',
       stderr: '',
     });
+    const late = await tty('wait', id, '--text', 'never', '--timeout', '50');
+    expect(late).toMatchObject({
+      code: 11,
+      stdout: expect.stringMatching(/^timed out\n[^]*plain\n/),
+    });
+    expect(late.stdout).not.toContain('\n\n');
     expect(await tty('inspect', 'nobody')).toMatchObject({
       code: 3,
       stdout: '',

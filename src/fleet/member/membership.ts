@@ -12,6 +12,7 @@ import { authenticatorOf } from '../identity/credentials.ts';
 import { checkServers, refuseOldServer, tlsFor } from '../wire/addresses.ts';
 import { Joiner } from './joiner.ts';
 import type { ServeStream } from './served-tunnels.ts';
+import { checkLabels } from '../wire/messages.ts';
 import { checkName } from '../wire/subjects.ts';
 import { MEMBERSHIP as FILE } from '../../system/private-folder.ts';
 
@@ -68,6 +69,7 @@ export function newMembership(
   given: Pick<Membership, 'name' | 'servers' | 'labels' | 'owners' | 'ca'>,
 ): Membership {
   checkName('host', given.name);
+  checkLabels(given.labels);
   checkServers(given.servers, authenticatorOf(home) !== undefined);
   return { v: 1, drain: false, ...given };
 }

@@ -1,7 +1,7 @@
 // The messages between gateways and hosts. Each is one frame of the keeper's protocol.
 
 import * as v from 'valibot';
-import type { ErrorShape } from '../../protocol/errors.ts';
+import { HoldfastError, type ErrorShape } from '../../protocol/errors.ts';
 import type { Owner } from '../../protocol/host-api.ts';
 import type { OperationName } from '../../protocol/operation-names.ts';
 import { decodeFrame, encodeFrame, MAX_FRAME_BYTES } from '../../keeper/frames.ts';
@@ -48,8 +48,25 @@ export const WINDOW_PARTS = 4;
 /** How long after it was sent a request may begin. */
 export const TTL_MS = 5000;
 
-const name = v.pipe(v.string(), v.maxLength(64));
+const MOST_LABELS = 32;
+const MOST_CHARACTERS = 64;
+
+const name = v.pipe(v.string(), v.maxLength(MOST_CHARACTERS));
 const number = v.pipe(v.number(), v.finite());
+
+const hostLabels = v.pipe(
+  v.record(name, name),
+  v.check((labels) => Object.keys(labels).length <= MOST_LABELS, 'are too many'),
+);
+
+/** Throws for labels that a gateway would not take. */
+export function checkLabels(labels: Readonly<Record<string, string>>): void {
+  if (v.is(hostLabels, labels)) return;
+  throw new HoldfastError(
+    'invalid_input',
+    `The labels of a host are at most ${MOST_LABELS}, with at most ${MOST_CHARACTERS} characters in a name and in a value.`,
+  );
+}
 
 /** What a host says of itself once a second. Its name is that of the subject. */
 const beat = v.object({
@@ -65,10 +82,7 @@ const beat = v.object({
   cpus: number,
   keeperPid: number,
   drain: v.boolean(),
-  labels: v.pipe(
-    v.record(name, name),
-    v.check((labels) => Object.keys(labels).length <= 32, 'are too many'),
-  ),
+  labels: hostLabels,
 });
 
 export type Beat = v.InferOutput<typeof beat>;

@@ -233,7 +233,7 @@ async function waitScreen(
   };
   return {
     result,
-    lines: [matched ? 'matched' : 'timed out', ...(matched ? [] : lines)],
+    lines: matched ? ['matched'] : `timed out\n${shot.text}`.trimEnd().split('\n'),
     exitCode: timedOut ? WAIT_TIMEOUT_EXIT : 0,
   };
 }
