@@ -99,6 +99,15 @@ describe('a person at a terminal', () => {
     await place.run('stop', ids[0] ?? '', ids[1] ?? '');
   });
 
+  it('[C33] prunes at the same time delete each process once, and none stops at what another deleted', async () => {
+    const ids: string[] = [];
+    for (let at = 0; at < 8; at += 1) ids.push(await place.finished('true'));
+    const all = await Promise.all([1, 2, 3].map(() => place.json('prune')));
+    expect(all.map(({ code }) => code)).toEqual([0, 0, 0]);
+    const removed = all.flatMap(({ result }) => result['removed'] as string[]);
+    expect(removed.filter((id) => ids.includes(id)).toSorted()).toEqual(ids.toSorted());
+  });
+
   it('[C40] is asked before prune forgets anything', async () => {
     await place.finished('--name', 'forgettable', 'echo old');
     const near = await inProcess();
