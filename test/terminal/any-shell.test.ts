@@ -16,7 +16,7 @@ import {
   temporaryFolder,
   waitFor,
 } from '../support/hosts.ts';
-import { isSlowRun, sized } from '../support/slow.ts';
+import { sized } from '../support/slow.ts';
 
 const LIMIT_MS = 60_000;
 const isRoot = process.getuid?.() === 0;
@@ -101,16 +101,12 @@ interface WayIn {
   readonly root?: true;
 }
 
-/** Further ways to start the same shells: with `npm run test:slow`. */
-const variants = [
-  'bash -i|/bin/bash|bash --login|bash -il|bash --noprofile --norc|bash --norc -i|bash -o vi|env bash',
-  "nice bash|bash -lc 'exec bash --norc'|env A=1 bash --norc|sh -i|dash -i|zsh -l|fish -l",
-];
 const started: WayIn[] = [
   'bash|bash -l|bash --norc|bash --rcfile /dev/null|bash --posix',
   "bash -c 'exec bash'|env -i HOME=/nonexistent bash",
   'sh|sh -l|dash|zsh|zsh -f|fish|fish --no-config|mksh|ksh|tcsh|busybox sh',
-  ...(isSlowRun ? variants : []),
+  'bash -i|/bin/bash|bash --login|bash -il|bash --noprofile --norc|bash --norc -i|bash -o vi|env bash',
+  "nice bash|bash -lc 'exec bash --norc'|env A=1 bash --norc|sh -i|dash -i|zsh -l|fish -l",
 ]
   .flatMap((line) => line.split('|'))
   .map((start) => ({ start, needs: start.split(' ', 1)[0] ?? '' }));
