@@ -30,6 +30,7 @@ export interface Api {
   signal(params: Params<'signal'>): Promise<Results['signal']>;
   wait(params: Params<'wait'>, signal?: AbortSignal): Promise<Results['wait']>;
   ports(id: string): Promise<Results['ports']>;
+  tree(id: string): Promise<Results['tree']>;
   remove(params: Params<'remove'>): Promise<Results['remove']>;
   completions(params: Params<'completions'>, signal?: AbortSignal): Promise<Results['completions']>;
   acknowledge(params: Params<'acknowledge'>): Promise<Results['acknowledge']>;

@@ -45,6 +45,7 @@ export function httpApi(target: HttpTarget): Api {
       wire.ask({ method: 'POST', path: at(id, '/signal'), body, once: true }),
     wait: (params, signal) => wire.wait(params, signal),
     ports: (id) => wire.ask({ method: 'GET', path: at(id, '/ports') }),
+    tree: (id) => wire.ask({ method: 'GET', path: at(id, '/tree') }),
     remove: ({ id, force }) =>
       wire.ask({ method: 'DELETE', path: at(id), query: { force }, once: true }),
     completions: (query, signal) =>

@@ -6,7 +6,7 @@ import { ReadableStream } from 'node:stream/web';
 import { HoldfastError } from '../protocol/errors.ts';
 import type { ProcessEvent, Stream } from '../protocol/event.ts';
 import { followEvents } from '../base/follow-events.ts';
-import type { ListeningPort, Met, SignalResult } from '../protocol/host-api.ts';
+import type { ListeningPort, Met, SignalResult, TreeMember } from '../protocol/host-api.ts';
 import type { Condition } from '../protocol/operations.ts';
 import type { Outcome, ProcessInfo, TerminalSize } from '../protocol/process.ts';
 import type { HeadTailText, SearchResult } from '../protocol/views.ts';
@@ -198,6 +198,11 @@ export class ProcessHandle {
   /** The ports on which it or a descendant listens. */
   async ports(): Promise<readonly ListeningPort[]> {
     return (await this.api.ports(this.id)).ports;
+  }
+
+  /** Its living processes, each with its command, processor time and memory. */
+  async tree(): Promise<readonly TreeMember[]> {
+    return (await this.api.tree(this.id)).members;
   }
 
   /** Sends a signal to the process and its descendants. Rejects with `not_running` if none is alive. */

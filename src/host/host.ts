@@ -29,6 +29,7 @@ import {
 import { waitForCompletions } from './completions/completions-operation.ts';
 import { waitForChanges } from './changes-operation.ts';
 import { listRows } from './list-rows.ts';
+import { treeOf } from './descendants/tree-members.ts';
 import { ParkedWaits } from './wait/parked-waits.ts';
 import { useFastLibraries } from '../system/fast-libraries.ts';
 import { removeProcess } from './removal.ts';
@@ -235,6 +236,10 @@ export class Host implements HostApi {
 
   async ports(owner: Owner, input: Params<'ports'>): Promise<Results['ports']> {
     return { ports: this.lifecycle.tracker.ports(this.find(owner, this.params('ports', input))) };
+  }
+
+  async tree(owner: Owner, input: Params<'tree'>): Promise<Results['tree']> {
+    return treeOf(this.lifecycle.tracker.members(this.find(owner, this.params('tree', input))));
   }
 
   async attention(owner: Owner, input: Params<'attention'>): Promise<Results['attention']> {

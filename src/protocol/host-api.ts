@@ -165,6 +165,20 @@ export interface ListeningPort {
   readonly pid: number;
 }
 
+/** One living process of a start: the root or a descendant. */
+export interface TreeMember {
+  readonly pid: number;
+  /** Its parent's pid; not one of the members for the root and for those that lost their parent. */
+  readonly parent: number;
+  readonly command: string;
+  /** One letter of the kernel: R runs, S sleeps, D waits for a device, T is stopped. */
+  readonly state: string;
+  /** Processor time that it has used so far. */
+  readonly cpuMs: number;
+  /** Resident, with pages that it shares with others. */
+  readonly memoryBytes: number;
+}
+
 /** What one owner uses. */
 export interface OwnerUse {
   readonly owner: Owner;
@@ -258,6 +272,8 @@ export interface Results {
   keyboard: Record<string, never>;
   wait: WaitResult;
   ports: { readonly ports: readonly ListeningPort[] };
+  /** `total` is larger when not all are listed. */
+  tree: { readonly members: readonly TreeMember[]; readonly total: number };
   attention: { readonly needs: readonly Need[] };
   dismiss: Record<string, never>;
   remove: Record<string, never>;

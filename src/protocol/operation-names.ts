@@ -18,6 +18,7 @@ export const operationNames = [
   'keyboard',
   'wait',
   'ports',
+  'tree',
   'attention',
   'dismiss',
   'remove',

@@ -250,6 +250,8 @@ export const operations = {
     ),
   }),
   ports: v.object(target),
+  /** Its living processes, with what each uses. */
+  tree: v.object(target),
   /** What needs a person now. */
   attention: v.object({
     quietMs: optional(

@@ -30,6 +30,7 @@ export interface DialectOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly maxBodyBytes: number;
   readonly pages: PageSessions;
+  readonly tokens: NativeOptions['tokens'];
   readonly bearer: NativeOptions['bearer'];
   readonly defaultDirectory?: string | undefined;
   readonly heartbeatMs?: number | undefined;
@@ -70,7 +71,7 @@ function codexLoader(
 }
 
 export async function openDialects(options: DialectOptions): Promise<Dialects> {
-  const { host, clock, report, home, env, metrics, pages, bearer } = options;
+  const { host, clock, report, home, env, metrics, pages, tokens, bearer } = options;
   const { defaultDirectory, heartbeatMs, maxBodyBytes, gateway } = options;
   const startRate = new StartRate(clock, options.startRate);
   // The server of each host answers the queries of its terminals.
@@ -113,6 +114,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
       startRate,
       maxBodyBytes,
       pages,
+      tokens,
       bearer,
       home: gateway ? undefined : home,
       hosts: () => gateway?.hosts() ?? [],

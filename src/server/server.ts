@@ -216,7 +216,16 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   if (keeper.scope) throw insideServer(keeper.scope);
   const metrics = new Metrics();
   const { anyone, bearer } = bearersOf(options, tokens, pages);
-  const parts = { host, clock, metrics, report, pages, bearer, maxBodyBytes: MAX_BODY_BYTES };
+  const parts = {
+    host,
+    clock,
+    metrics,
+    report,
+    pages,
+    tokens,
+    bearer,
+    maxBodyBytes: MAX_BODY_BYTES,
+  };
   const isValid = (tokenId: string): boolean => isInside(tokenId) || tokens.isValid(tokenId);
   const dialects = await openDialects({ ...options, ...parts, isValid, home: home.folder });
   releases.add(() => dialects.close());

@@ -1,4 +1,6 @@
-// What processes use: this one's memory, and what wait4 reports of children that have ended.
+// What processes use: this one's memory, what /proc says of others now, and what wait4 reports of children that have ended.
+
+import { readFileSync } from 'node:fs';
 
 /** In bytes. Without a free descriptor /proc cannot be read; then the peak. */
 export function residentBytes(): number {
@@ -6,6 +8,31 @@ export function residentBytes(): number {
     return process.memoryUsage.rss();
   } catch {
     return process.resourceUsage().maxRSS * 1024;
+  }
+}
+
+const PAGE_BYTES = 4096;
+const TICK_MS = 10;
+
+/** Resident memory of a process; 0 if it has ended. Never waits for the process. */
+export function residentBytesOf(pid: number): number {
+  return Number(procText(pid, 'statm').split(' ')[1] ?? 0) * PAGE_BYTES;
+}
+
+/** Processor time that a process has used, without its children; 0 if it has ended. */
+export function cpuMsOf(pid: number): number {
+  const text = procText(pid, 'stat');
+  // The name, in parentheses, may contain blanks.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MS;
+}
+
+/** Empty if it has ended, or if no descriptor is free. */
+function procText(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    return '';
   }
 }
 

@@ -45,6 +45,7 @@ export function inProcessApi(options: TerminalCallOptions, owner: Owner): Api {
     signal: (params) => host.signal(owner, params),
     wait: (params, signal) => host.wait(owner, params, signal),
     ports: (id) => host.ports(owner, { id }),
+    tree: (id) => host.tree(owner, { id }),
     remove: (params) => host.remove(owner, params),
     completions: (params, signal) => host.completions(owner, params, signal),
     acknowledge: (params) => host.acknowledge(owner, params),

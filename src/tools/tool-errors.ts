@@ -20,7 +20,10 @@ export function durationOf(field: string, text: string | undefined, fallbackMs: 
 
 /** The text of an error, with the tool that helps, if there is one. */
 export function describeError({ code, message }: HoldfastError): string {
-  return code === 'not_found' ? `${message.replace(/\.$/, '')}; process_list shows yours` : message;
+  if (code === 'not_found') return `${message.replace(/\.$/, '')}; process_list shows yours`;
+  if (code === 'keyboard_held')
+    return `${message} Nothing was typed. Leave the terminal to that person: wait, then terminal_read, because the screen may have changed, and try again.`;
+  return message;
 }
 
 /** Returns errors about a process as an answer. A cancelled call, and bugs of ours, are thrown. */

@@ -505,7 +505,7 @@ describe('scripts', () => {
       'name +looked at',
       'key +k7',
       'owner +cli',
-      `child +\\d+ ${child}`,
+      `child +\\d+ ${child} \\(.* of processor time, .*B\\)`,
     ])
       expect(stdout).toMatch(new RegExp(`^${row}$`, 'm'));
     const { result } = await place.json('inspect', id);

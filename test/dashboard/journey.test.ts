@@ -58,6 +58,13 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
     await page.getByText('1 of 1', { exact: true }).waitFor();
     await log.locator('.hit', { hasText: 'said more 19' }).waitFor();
     await page.keyboard.press('x');
+    await page.getByRole('dialog').waitFor();
+    // Escape closes the dialog, and does not leave the page as well; no other key reaches what is below.
+    await page.keyboard.press('f');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await log.locator('.hit').waitFor();
+    await page.keyboard.press('x');
     await page.getByRole('dialog').getByRole('button', { name: 'Stop', exact: true }).click();
     await page.getByText('Nothing is left').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
@@ -65,6 +72,30 @@ describe.skipIf(!hasBrowser)('a person and the dashboard', () => {
     expect(faults).toEqual([]);
     await client.delete(`/v1/processes/${id}`);
   });
+
+  it.skipIf(!process.env['DASHBOARD'])(
+    '[DB11] reads 60 MB from the first byte to the last, and searches all of it',
+    async () => {
+      const { client } = dashboard;
+      const command = "seq -f 'line %07.0f of a log that is about sixty bytes a line long' 1000000";
+      const id = await client.run({ command });
+      const { page, faults } = await openPage(dashboard.browser);
+      await page.goto(await signInLink(dashboard.served.home, id));
+      const log = page.getByRole('log');
+      await log.getByText('line 1000000 of').waitFor();
+      await page.keyboard.press('Home');
+      await log.getByText('line 0000001 of').waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('line 0654321 of');
+      await page.keyboard.press('Enter');
+      await log.locator('.hit', { hasText: 'line 0654321 of' }).waitFor();
+      await page.getByText('1 of 1', { exact: true }).waitFor();
+      await page.keyboard.press('End');
+      await log.getByText('line 1000000 of').waitFor();
+      expect(faults).toEqual([]);
+      await client.delete(`/v1/processes/${id}`);
+    },
+  );
 
   it('[DB17] finds failures first in the inbox, and what it has dealt with is gone on the next page too', async () => {
     const { client } = dashboard;

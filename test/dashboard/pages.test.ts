@@ -65,6 +65,24 @@ describe.skipIf(!hasBrowser)('the pages of the dashboard', () => {
     await Promise.all([force(id), force(log.id)]);
   });
 
+  it('[DB28] what needs a person is first in the list and named with its words, in its group and on its page', async () => {
+    const id = await terminal("printf 'Publish 1.2.0? \\007'; read _; exec sleep 1000", 'first');
+    const calm = await terminal('exec sleep 1000', 'newer');
+    const { page, faults } = await open('');
+    const row = page.getByRole('row', { name: 'asks first' });
+    await row.getByText('Publish 1.2.0?', { exact: true }).waitFor();
+    expect(await page.locator('.list-space .row').first().textContent()).toContain('asks');
+    await page.keyboard.press('o');
+    await page.locator('.row.group').getByText('1 needs you').waitFor();
+    expect(await accessFaults(page)).toEqual([]);
+    await row.getByRole('link').click();
+    await page.getByRole('status').getByText('Publish 1.2.0?').waitFor();
+    await dashboard.client.post(`/v1/terminals/${id}/input`, { text: 'yes\n' });
+    await page.getByRole('status').getByText('Publish 1.2.0?').waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+    await Promise.all([force(id), force(calm)]);
+  });
+
   it('[DB19] a terminal that asks is in the inbox, the header, the list and first on the wall, until it is answered', async () => {
     const calm = await terminal('exec sleep 1000', 'calm');
     const id = await terminal("printf 'Publish? \\007'; read _; exec sleep 1000", 'publisher');
@@ -139,6 +157,72 @@ describe.skipIf(!hasBrowser)('the pages of the dashboard', () => {
     expect(await fact('written to disk')).toMatch(/^[\d.]+ [KMG]?B$/);
     await page.getByRole('link', { name: 'Log', exact: true }).click();
     await page.getByRole('status').getByText('of 1.0 MB').waitFor();
+    expect(faults).toEqual([]);
+    await force(id);
+  });
+
+  it('[DB29] the facts of a running process have its living processes, until they are gone', async () => {
+    const { id } = await dashboard.client.start({ command: 'sleep 1001 & sleep 1002 & wait' });
+    const { page, faults } = await open(`p/api/${id}/facts`);
+    const tree = page.getByRole('region', { name: 'Living processes' });
+    await tree.getByText('sleep 1001', { exact: true }).waitFor();
+    await page.getByRole('heading', { name: 'Living processes: 3' }).waitFor();
+    await tree.getByText('0 %').first().waitFor();
+    expect(await accessFaults(page)).toEqual([]);
+    await dashboard.client.post(`/v1/processes/${id}/signal`, { signal: 'terminate' });
+    await tree.waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+    await force(id);
+  });
+
+  it('[DB31] the page Host lists tokens and revokes them; a page of one owner sees none', async () => {
+    const { token, info } = dashboard.served.tokens.create('chat:seven');
+    const { page, faults } = await open('host');
+    const row = page.getByRole('row', { name: info.id });
+    await row.getByText('chat:seven').waitFor();
+    const scoped = { authorization: `Bearer ${token}` };
+    expect((await dashboard.client.with(scoped).get('/v1/tokens')).status).toBe(403);
+    await row.getByRole('button').click();
+    await row.waitFor({ state: 'detached' });
+    expect((await dashboard.client.with(scoped).get('/v1/processes')).status).toBe(401);
+    expect((await dashboard.client.delete(`/v1/tokens/${info.id}`)).status).toBe(404);
+    expect(faults).toEqual([]);
+  });
+
+  it('[DB30] on a phone a terminal is answered with a text field and keys, and no page is wider than the screen', async () => {
+    const id = await terminal(
+      'printf "Name? \\007"; read name; echo "hello $name"; exec cat -v',
+      'asker',
+    );
+    const { page, faults } = await openPage(dashboard.browser, {
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+      isMobile: true,
+    });
+    await page.goto(await signInLink(dashboard.served.home, id));
+    await page.getByRole('button', { name: 'Take the keyboard' }).tap();
+    await page.getByRole('textbox', { name: 'Text to type' }).fill('Zoë 世界');
+    await page.getByRole('button', { name: 'Send' }).tap();
+    await page.locator('.xterm-rows').getByText('hello Zoë 世界').waitFor();
+    expect(await accessFaults(page)).toEqual([]);
+    for (const key of ['Up', 'Esc', 'Enter'])
+      await page.getByRole('button', { name: key, exact: true }).tap();
+    await page.locator('.xterm-rows').getByText('^[[A^[').first().waitFor();
+    await page.getByRole('button', { name: 'Give back' }).tap();
+    await page.getByText('Watching').waitFor();
+    for (const place of ['', 'inbox', 'wall', 'search', 'host', `p/api/${id}/facts`]) {
+      await goTo(page, place);
+      await page.locator('main').waitFor();
+      const [wide, screen] = await page.evaluate(() => {
+        interface Root {
+          readonly document: { readonly documentElement: { readonly scrollWidth: number } };
+          readonly innerWidth: number;
+        }
+        const { document, innerWidth } = globalThis as unknown as Root;
+        return [document.documentElement.scrollWidth, innerWidth];
+      });
+      expect([place, wide]).toEqual([place, screen]);
+    }
     expect(faults).toEqual([]);
     await force(id);
   });

@@ -10,6 +10,7 @@ import {
   useDashboard,
   type Watched,
 } from '../support/browser.ts';
+import { bombs } from '../support/bombs.ts';
 
 describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
   const dashboard = useDashboard();
@@ -126,11 +127,11 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
   });
 
   it('[DB15] hostile output neither freezes the page nor makes it answer', async () => {
-    const bombs = ['S', 'L', 'b', 'T', 'M', '@', 'P', 'X'].map((final) => `\\033[99999999${final}`);
+    const few = ['S', 'L', 'b', 'T', 'M', '@', 'P', 'X'].map((final) => `\\033[99999999${final}`);
     const queries =
       '\\033[c\\033[>c\\033[6n\\033[?6n\\033]11;?\\007\\033]52;c;?\\007\\033[18t'.repeat(50);
     const id = await terminal(
-      `stty -echo; printf 'x${bombs.join('y')}'; printf '${queries}'; printf '\\033c'; echo survived; cat`,
+      `stty -echo; printf 'x${few.join('y')}'; printf '${queries}'; printf '\\033c'; echo survived; cat`,
     );
     const { page, faults } = await watch(id);
     await shows(page, 'survived');
@@ -141,5 +142,50 @@ describe.skipIf(!hasBrowser)('a terminal in the dashboard', () => {
     await page.getByText('You type.').waitFor();
     expect(await inputs(id)).toHaveLength(before.length);
     expect(faults).toEqual([]);
+  });
+
+  it('[DB15] every bomb of the emulator is survived: the page answers to the next key, and says nothing for itself', async () => {
+    const file = new URL('../support/bombs.json', import.meta.url).pathname;
+    // After each: the end of any string, and a reset.
+    const program = `
+      const bombs = Object.values(JSON.parse(require('node:fs').readFileSync('${file}', 'utf8')));
+      const end = String.fromCharCode(24, 27, 92, 27, 99);
+      process.stdin.setRawMode(true).setEncoding('utf8');
+      console.log('ready');
+      let line = '';
+      process.stdin.on('data', (text) => {
+        line += text;
+        if (!line.endsWith(';')) return;
+        const at = Number(/(\\d+);$/.exec(line)[1]);
+        line = '';
+        const [first, repeated, times, last] = bombs[at];
+        const middle = Array.from({ length: times }, (_, n) => repeated.replace('{n}', n));
+        process.stdout.write(first + middle.join('') + last + end + 'survived ' + at);
+      });`;
+    const { json } = await dashboard.client.post('/v1/terminals', {
+      argv: [process.execPath, '-e', program],
+    });
+    const { id } = (json as { process: { id: string } }).process;
+    const { page, faults } = await openPage(dashboard.browser);
+    const typed: string[] = [];
+    page.on('websocket', (socket) =>
+      socket.on('framesent', ({ payload }) => {
+        if (String(payload).includes('"type":"type"')) typed.push(String(payload));
+      }),
+    );
+    await page.goto(await signInLink(dashboard.served.home, id));
+    await shows(page, 'ready');
+    for (let at = 0; at < Object.keys(bombs).length; at += 1) {
+      await dashboard.client.post(`/v1/terminals/${id}/input`, { text: `${at};` });
+      await shows(page, `survived ${at}`);
+      await page.keyboard.press('r');
+      await page.getByRole('dialog').getByText(`survived ${at}`).waitFor();
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    expect(typed).toEqual([]);
+    expect(await page.title()).toBe('Holdfast');
+    expect(faults).toEqual([]);
+    await dashboard.client.delete(`/v1/processes/${id}?force=true`);
   });
 });

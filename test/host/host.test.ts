@@ -536,6 +536,7 @@ describeHosts((make) => {
         api.signal(stranger, { id: target, signal: 'kill' }),
         api.wait(stranger, { waits: [{ id: target, for: [exit] }] }),
         api.ports(stranger, { id: target }),
+        api.tree(stranger, { id: target }),
         api.remove(stranger, { id: target }),
       ];
       const foreign = await Promise.all(ask(id).map(failure));
@@ -632,6 +633,26 @@ describeHosts((make) => {
       });
       stranger.close();
       expect(answer).toEqual({ met: [], timedOut: true });
+    });
+
+    it('[H106] lists the living processes of a start with what each uses, and nothing of others', async () => {
+      const api = await make();
+      const busy = 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo counted; sleep 1000';
+      const id = await startProcess(api, { command: `sleep 1001 & sh -c '${busy}'; true` });
+      const other = await startProcess(api, { command: 'sleep 1002; true' });
+      await waitFor(api, id, { kind: 'text', text: 'counted' });
+      const { members, total } = await api.tree(OWNER, { id });
+      const root = (await api.get(OWNER, { id })).pid;
+      const shell = members.find(({ command }) => command.startsWith('sh -c i=0'));
+      expect(total).toBe(members.length);
+      expect(members.find(({ pid }) => pid === root)).toBeDefined();
+      expect(shell).toMatchObject({ parent: root });
+      expect(shell?.cpuMs).toBeGreaterThan(0);
+      expect(shell?.memoryBytes).toBeGreaterThan(4096);
+      expect(members.filter(({ command }) => command === 'sleep 1001')).toHaveLength(1);
+      expect(members.filter(({ command }) => command === 'sleep 1002')).toEqual([]);
+      for (const each of [id, other]) await api.remove(OWNER, { id: each, force: true });
+      await expect(api.tree(OWNER, { id })).rejects.toMatchObject({ code: 'not_found' });
     });
 
     it('[H26] waits for silence, which output puts off', async () => {

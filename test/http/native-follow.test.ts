@@ -10,6 +10,7 @@ import { nativeRoutes } from '../../src/server/native/routes.ts';
 import type { NativeEvent } from '../../src/server/native/events.ts';
 import { Terminals } from '../../src/terminals/terminals.ts';
 import { PageSessions } from '../../src/server/dashboard/page-sessions.ts';
+import { Tokens } from '../../src/server/http/tokens.ts';
 import { UnreadAnswers } from '../../src/server/http/unread-answers.ts';
 import { StartRate } from '../../src/server/start-rate.ts';
 import { openDoor, serve, type Served } from '../support/coder-client.ts';
@@ -72,6 +73,7 @@ function routesOf({ server: { host }, home }: Served): ReturnType<typeof nativeR
     clock,
     startRate: new StartRate(clock),
     pages: new PageSessions(home, clock),
+    tokens: new Tokens(home, clock),
     bearer: () => undefined,
     terminals: new Terminals(host, clock, home),
     shell: '/bin/sh',
@@ -305,6 +307,7 @@ describe('following completions', () => {
       clock,
       startRate: new StartRate(clock),
       pages: new PageSessions(served.home, clock),
+      tokens: new Tokens(served.home, clock),
       bearer: () => undefined,
     });
     const { port } = await openDoor(routes);

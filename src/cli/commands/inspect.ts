@@ -2,8 +2,7 @@
 
 import { causeWords, confinementWords } from '../../protocol/confinement/words.ts';
 import { usageWords } from '../output/usage.ts';
-import { systemTable } from '../../system/proc-table.ts';
-import type { ListeningPort } from '../../protocol/host-api.ts';
+import type { HostApi, ListeningPort, TreeMember } from '../../protocol/host-api.ts';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { isError } from '../caller.ts';
 import type { Command } from '../arguments/command.ts';
@@ -12,11 +11,6 @@ import { alignedRows } from '../output/table.ts';
 import { formatBytes, formatDuration } from '../arguments/units.ts';
 import { shellWord } from '../arguments/words.ts';
 import { summaries } from '../summaries.ts';
-
-interface Descendant {
-  readonly pid: number;
-  readonly command: string;
-}
 
 export const command: Command = {
   name: 'inspect',
@@ -30,27 +24,28 @@ export const command: Command = {
     return async () => {
       const process = await caller.find(text);
       const { id, owner } = process;
-      const ports = await caller
-        .ask((host) => host.ports(owner, { id }))
-        .then((found) => found.ports)
+      const { ports, members } = await caller
+        .ask((host) => lookAt(host, owner, id))
         .catch((error: unknown) => {
           // It has ended: nothing listens.
           if (!isError(error, 'not_running')) throw error;
-          return [];
+          return { ports: [], members: [] };
         });
-      // Those at another machine are not in this one's /proc.
-      const isHere = process.state === 'running' && process.host === undefined;
-      const descendants = isHere ? descendantsOf(process.pid) : [];
+      const descendants = members.filter(({ pid }) => pid !== process.pid);
       const rows = rowsOf(process, ports, descendants);
       return { result: { process, ports, descendants }, lines: alignedRows(rows, Infinity) };
     };
   },
 };
 
+async function lookAt(host: HostApi, owner: string, id: string) {
+  return { ...(await host.ports(owner, { id })), ...(await host.tree(owner, { id })) };
+}
+
 function rowsOf(
   process: ProcessInfo,
   ports: readonly ListeningPort[],
-  descendants: readonly Descendant[],
+  descendants: readonly TreeMember[],
 ): string[][] {
   const { bytes, outcome, name, key, lease, size, labels = {} } = process;
   const moment = (ms: number): string => new Date(ms).toISOString();
@@ -84,18 +79,9 @@ function rowsOf(
     ['streams', `${terminal}, stdin ${process.stdin}`],
     ...Object.entries(labels).map(([label, value]) => [`label ${label}`, value]),
     ...ports.map(({ port, address, pid }) => ['listens', `${address} port ${port}, pid ${pid}`]),
-    ...descendants.map(({ pid, command: line }) => ['child', `${pid} ${line}`]),
+    ...descendants.map(({ pid, command: line, cpuMs, memoryBytes }) => [
+      'child',
+      `${pid} ${line} (${formatDuration(cpuMs)} of processor time, ${formatBytes(memoryBytes)})`,
+    ]),
   ];
-}
-
-/** As /proc shows them now; those that have left their parents are found by "stop" all the same. */
-function descendantsOf(root: number): Descendant[] {
-  const found: Descendant[] = [];
-  for (
-    let next = systemTable.childrenOf(root);
-    next.length > 0;
-    next = next.flatMap((pid) => systemTable.childrenOf(pid))
-  )
-    found.push(...next.map((pid) => ({ pid, command: systemTable.commandOf(pid) })));
-  return found;
 }

@@ -22,6 +22,14 @@ export function needOf(process: { readonly owner: string; readonly id: string })
   return byProcess.value.get(keyOf(process));
 }
 
+/** Processes that need a person before the others, each part in its order. */
+export function needsFirst<T extends { readonly owner: string; readonly id: string }>(
+  processes: readonly T[],
+): readonly T[] {
+  if (needs.value.length === 0) return processes;
+  return [...processes.filter(needOf), ...processes.filter((process) => !needOf(process))];
+}
+
 export function followNeeds(): () => void {
   let stop: (() => void) | undefined;
   const cancel = effect(() => {

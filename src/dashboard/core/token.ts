@@ -12,6 +12,8 @@ export type SignIn = 'unknown' | 'in' | 'out';
 export const signIn = signal<SignIn>('unknown');
 /** The page was opened by a shared link: it shows one process and changes nothing. */
 export const isShare = signal(sessionStorage.getItem(SHARE_KEY) !== null);
+/** What was shown here was a shared link, and it is over. */
+export const shareIsOver = signal(false);
 /** Also when the tab is closed. */
 export const staysSignedIn = signal(localStorage.getItem(KEY) !== null);
 
@@ -21,6 +23,7 @@ export function token(): string | undefined {
 
 export function keepToken(held: string): void {
   forget();
+  shareIsOver.value = false;
   (staysSignedIn.value ? localStorage : sessionStorage).setItem(KEY, held);
   signIn.value = 'in';
 }
@@ -30,11 +33,13 @@ export function keepShare(held: string): void {
   sessionStorage.setItem(KEY, held);
   sessionStorage.setItem(SHARE_KEY, 'yes');
   isShare.value = true;
+  shareIsOver.value = false;
   signIn.value = 'in';
 }
 
 /** The server no longer takes it. */
 export function signedOut(): void {
+  shareIsOver.value ||= isShare.peek();
   forget();
   signIn.value = 'out';
 }

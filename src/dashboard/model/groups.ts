@@ -7,6 +7,8 @@ export interface GroupRow {
   readonly key: string;
   readonly owner: string;
   readonly chat: string | undefined;
+  /** How many need a person. */
+  readonly needing: number;
   readonly running: number;
   readonly failed: number;
   readonly ended: number;
@@ -25,6 +27,7 @@ export function flatRows(processes: readonly ProcessInfo[]): ListRow[] {
 export function groupedRows(
   processes: readonly ProcessInfo[],
   folded: ReadonlySet<string>,
+  needs: (process: ProcessInfo) => unknown,
 ): ListRow[] {
   const groups = new Map<string, ProcessInfo[]>();
   for (const process of processes) {
@@ -43,6 +46,7 @@ export function groupedRows(
       key,
       owner: first?.owner ?? '',
       chat: first?.labels?.['chat'],
+      needing: members.filter(needs).length,
       running,
       failed,
       ended,

@@ -19,7 +19,12 @@ export function stateWords({ state, outcome, settled, degraded }: Stated): State
       : { glyph: '!', word: 'runs, output not stored', tone: 'warn' };
   const ended = outcomeWords(outcome);
   if (state === 'exited') return { ...ended, glyph: '◐', word: `${ended.word}, output open` };
-  if (!settled && state !== 'lost') return { ...ended, word: `${ended.word}, some alive` };
+  if (!settled && state !== 'lost')
+    return {
+      ...ended,
+      word: `${ended.word}, some alive`,
+      tone: ended.tone === 'good' ? 'warn' : ended.tone,
+    };
   return ended;
 }
 

@@ -1,11 +1,11 @@
 // The host: how it is, what it is allowed, who uses it, and which pages are signed in.
 
-import { useSignal, type Signal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ask, Problem } from '../core/http.ts';
-import { setStaysSignedIn, signedOut, staysSignedIn } from '../core/token.ts';
+import { SessionTable, TokenTable, type Session, type Token } from '../parts/access.tsx';
 import { FleetHosts, type FleetHost } from '../parts/fleet-hosts.tsx';
-import { bytesText, countText, dateText, durationText, visibleText } from '../model/words.ts';
+import { bytesText, countText, durationText, visibleText } from '../model/words.ts';
 
 interface Health {
   readonly version: string;
@@ -26,16 +26,6 @@ interface OwnerUse {
   readonly bytes: number;
 }
 
-interface Session {
-  readonly id: string;
-  readonly owner: string;
-  readonly browser: string;
-  readonly createdAtMs: number;
-  readonly seenAtMs: number;
-  readonly expiresAtMs: number;
-  readonly current: boolean;
-}
-
 interface Facts {
   readonly health: Health;
   readonly owners: readonly OwnerUse[];
@@ -43,6 +33,8 @@ interface Facts {
   readonly sessions: readonly Session[];
   /** Of a fleet, where this is the page of a gateway. */
   readonly hosts: readonly FleetHost[];
+  /** The admin's page alone sees them. */
+  readonly tokens: readonly Token[];
 }
 
 const REFRESH_MS = 5000;
@@ -81,6 +73,7 @@ export function HostPage() {
           <HealthTable {...value.health} />
           <OwnerTable owners={value.owners} />
           <SessionTable sessions={value.sessions} changed={refresh} problem={problem} />
+          <TokenTable tokens={value.tokens} changed={refresh} problem={problem} />
           <LimitTable limits={value.limits} />
         </>
       )}
@@ -89,20 +82,23 @@ export function HostPage() {
 }
 
 async function load(): Promise<Facts> {
-  const [health, { owners }, limits, { sessions }, { hosts }] = await Promise.all([
+  const [health, { owners }, limits, { sessions }, { hosts }, { tokens }] = await Promise.all([
     ask<Health>('GET', '/v1/health'),
     ask<{ owners: OwnerUse[] }>('GET', '/v1/owners'),
     ask<{ host: Record<string, number> }>('GET', '/v1/limits'),
     ask<{ sessions: Session[] }>('GET', '/v1/sessions'),
-    ask<{ hosts: FleetHost[] }>('GET', '/v1/hosts').catch(ofNoAdmin),
+    ask<{ hosts: FleetHost[] }>('GET', '/v1/hosts').catch(forNobodyElse({ hosts: [] })),
+    ask<{ tokens: Token[] }>('GET', '/v1/tokens').catch(forNobodyElse({ tokens: [] })),
   ]);
-  return { health, owners, limits: limits.host, sessions, hosts };
+  return { health, owners, limits: limits.host, sessions, hosts, tokens };
 }
 
-/** Only an administrator sees the hosts. */
-function ofNoAdmin(error: unknown): { hosts: FleetHost[] } {
-  if (error instanceof Problem && error.code === 'forbidden') return { hosts: [] };
-  throw error;
+/** What only an administrator sees is empty for others. */
+function forNobodyElse<T>(nothing: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof Problem && error.code === 'forbidden') return nothing;
+    throw error;
+  };
 }
 
 function HealthTable(health: Health) {
@@ -172,64 +168,6 @@ function OwnerTable({ owners }: { readonly owners: readonly OwnerUse[] }) {
   );
 }
 
-interface SessionTableProps {
-  readonly sessions: readonly Session[];
-  readonly changed: () => void;
-  readonly problem: Signal<Problem | undefined>;
-}
-
-function SessionTable({ sessions, changed, problem }: SessionTableProps) {
-  const revoke = ({ id, current }: Session): void => {
-    ask('DELETE', `/v1/sessions/${id}`).then(current ? signedOut : changed, (error: unknown) => {
-      problem.value = error as Problem;
-    });
-  };
-  return (
-    <section aria-labelledby="sessions">
-      <h2 id="sessions">Signed-in pages</h2>
-      <label class="choice">
-        <input
-          type="checkbox"
-          checked={staysSignedIn.value}
-          onChange={({ currentTarget }) => setStaysSignedIn(currentTarget.checked)}
-        />
-        Keep this browser signed in when its tab is closed
-      </label>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">browser</th>
-            <th scope="col">sees</th>
-            <th scope="col">since</th>
-            <th scope="col">until</th>
-            <th scope="col">
-              <span class="unseen">action</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {sessions.map((session) => (
-            <tr key={session.id}>
-              <td title={visibleText(session.browser)}>
-                {browserName(session.browser)}
-                {session.current && <span class="tag">this page</span>}
-              </td>
-              <td>{session.owner === '*' ? 'all owners' : visibleText(session.owner)}</td>
-              <td>{dateText(session.createdAtMs)}</td>
-              <td>{dateText(session.expiresAtMs)}</td>
-              <td>
-                <button type="button" onClick={() => revoke(session)}>
-                  {session.current ? 'Sign out' : 'Revoke'}
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
-}
-
 function LimitTable({ limits }: { readonly limits: Readonly<Record<string, number>> }) {
   return (
     <section aria-labelledby="limits">
@@ -251,13 +189,4 @@ function limitText(name: string, value: number): string {
   if (name.endsWith('Bytes')) return bytesText(value);
   if (name.endsWith('Ms')) return durationText(value);
   return countText(value);
-}
-
-/** "Firefox 128" of what a browser says of itself at length. */
-function browserName(agent: string): string {
-  const [, name, version] =
-    /(Edg|Firefox|HeadlessChrome|Chrome)\/(\d+)/.exec(agent) ??
-    /(?:Version\/(?<v>\d+)).*(Safari)/.exec(agent) ??
-    [];
-  return name === undefined ? visibleText(agent).slice(0, 40) : `${name} ${version}`;
 }

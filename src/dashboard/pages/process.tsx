@@ -5,13 +5,15 @@ import { useEffect } from 'preact/hooks';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { ask } from '../core/http.ts';
 import { useKeys } from '../core/keyboard.ts';
+import { needOf } from '../core/needs.ts';
 import { nowMs } from '../core/now.ts';
 import { listLoaded, processes, processOf } from '../core/processes.ts';
 import { go, linkTo, place } from '../core/route.ts';
 import { isShare } from '../core/token.ts';
-import { stateWords } from '../model/state-words.ts';
-import { bytesText, countText, dateText, durationText, visibleText } from '../model/words.ts';
+import { needWords, stateWords } from '../model/state-words.ts';
+import { durationText, visibleText } from '../model/words.ts';
 import { Lazy } from '../parts/lazy.tsx';
+import { Facts } from '../parts/facts.tsx';
 import { LogView } from '../parts/log-view.tsx';
 import { askToShare } from '../parts/share.tsx';
 import { askToStop } from '../parts/stop.tsx';
@@ -57,7 +59,8 @@ const TABS: readonly [string, string, string][] = [
 ];
 
 function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: string }) {
-  const { glyph, word, tone } = stateWords(process);
+  const need = needOf(process);
+  const { glyph, word, tone } = need ? needWords(need) : stateWords(process);
   const { owner, id, name, command, outcome } = process;
   const tabLink = (to: string): string => linkTo(['p', owner, id, to]);
   const tabs = TABS.filter(([to]) => to !== 'screen' || process.streams === 'pty');
@@ -89,6 +92,7 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
         <span class="stretch" />
         <span class={tone} role="status">
           <span aria-hidden="true">{glyph}</span> {word}{' '}
+          {need && need.text !== '' && <code class="asked cut">{visibleText(need.text)} </code>}
           <span class="muted">{durationText(ms)}</span>
         </span>
         {earlier && (
@@ -165,64 +169,5 @@ function Ports({ process: { owner, id, outcome } }: { readonly process: ProcessI
         </a>
       ))}
     </>
-  );
-}
-
-/** What an ended process has used, as far as the kernel counted it. */
-function costOf({ usage }: ProcessInfo): [string, string | undefined][] {
-  if (!usage) return [];
-  const { userMs, systemMs, peakMemoryBytes, readBytes, writtenBytes, peakProcesses } = usage;
-  const processor = `${durationText(userMs + systemMs)}, ${durationText(systemMs)} of it in the kernel`;
-  return [
-    ['processor', usage.complete ? processor : `${processor}; not all of it was counted`],
-    ['peak memory', peakMemoryBytes === undefined ? undefined : bytesText(peakMemoryBytes)],
-    ['most processes', peakProcesses === undefined ? undefined : countText(peakProcesses)],
-    ['read from disk', bytesText(readBytes)],
-    ['written to disk', bytesText(writtenBytes)],
-  ];
-}
-
-function Facts({ process }: { readonly process: ProcessInfo }) {
-  const { bytes, labels = {}, outcome } = process;
-  const rows: [string, string | undefined][] = [
-    ['id', process.id],
-    ['name', process.name],
-    ['key', process.key],
-    ['host', process.host],
-    ['owner', process.owner],
-    ['command', process.command],
-    ['directory', process.cwd],
-    ['pid', String(process.pid)],
-    ['streams', process.streams],
-    ['terminal', process.size && `${process.size.cols} × ${process.size.rows}`],
-    ['state', stateWords(process).word],
-    ['reason', outcome?.kind === 'lost' ? outcome.reason : undefined],
-    ['settled', process.settled ? 'yes: no descendant is alive' : 'no: something of it is alive'],
-    ['lease', process.lease],
-    ['started', dateText(process.startedAtMs)],
-    ['exited', process.exitedAtMs === undefined ? undefined : dateText(process.exitedAtMs)],
-    ['closed', process.closedAtMs === undefined ? undefined : dateText(process.closedAtMs)],
-    ['events', countText(process.seq)],
-    ['output', bytesText(bytes.total)],
-    ['still stored', bytesText(bytes.retained)],
-    ['dropped by the size limit', bytes.dropped > 0 ? bytesText(bytes.dropped) : undefined],
-    ['lost', bytes.lost > 0 ? bytesText(bytes.lost) : undefined],
-    ['not stored because', process.degraded],
-    ...costOf(process),
-    ...Object.entries(labels).map(([name, value]): [string, string] => [`label ${name}`, value]),
-  ];
-  return (
-    <div class="page">
-      <dl class="rows">
-        {rows.map(([name, text]) =>
-          text === undefined ? null : (
-            <div key={name}>
-              <dt>{visibleText(name)}</dt>
-              <dd>{visibleText(text)}</dd>
-            </div>
-          ),
-        )}
-      </dl>
-    </div>
   );
 }

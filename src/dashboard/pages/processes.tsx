@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import { useKeys } from '../core/keyboard.ts';
+import { needOf, needs, needsFirst } from '../core/needs.ts';
 import { listLoaded, listProblem, processes } from '../core/processes.ts';
 import { go, place, setQuery } from '../core/route.ts';
 import { density } from '../core/settings.ts';
@@ -31,9 +32,10 @@ export function ProcessesPage() {
   const text = place.value.query.get('q') ?? '';
   const all = processes.value;
   const isGrouped = place.value.query.get('group') === 'owner';
-  const found = useMemo(() => all.filter(parseFilter(text)), [all, text]);
+  const needed = needs.value;
+  const found = useMemo(() => needsFirst(all.filter(parseFilter(text))), [all, text, needed]);
   const rows = useMemo(
-    () => (isGrouped ? groupedRows(found, folded.value) : flatRows(found)),
+    () => (isGrouped ? groupedRows(found, folded.value, needOf) : flatRows(found)),
     [found, isGrouped, folded.value],
   );
   const at = rows.findIndex((each) => rowKey(each) === chosen.value);

@@ -3,6 +3,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
+import { useKeys } from '../core/keyboard.ts';
+
 interface Props {
   readonly title: string;
   readonly close: () => void;
@@ -11,6 +13,8 @@ interface Props {
 
 export function Dialog({ title, close, children }: Props) {
   const element = useRef<HTMLDialogElement>(null);
+  // Also keeps the keys of the page below from being obeyed.
+  useKeys([{ keys: 'Escape', label: 'close', run: close, inFields: true }], { modal: true });
   useEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();

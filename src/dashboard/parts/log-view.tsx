@@ -71,6 +71,11 @@ export function LogView({ process }: { readonly process: ProcessInfo }) {
         aria-label="Output"
         onScroll={({ currentTarget }) => scrolled(currentTarget)}
       >
+        {lines.length === 0 && reader.atEnd && (
+          <p class="log-nothing">
+            {process.outcome ? 'It printed nothing.' : 'It has printed nothing yet.'}
+          </p>
+        )}
         <div class="log-space" style={{ height: `${lines.length * LINE_PX}px` }}>
           <div class="log-lines" style={{ transform: `translateY(${first * LINE_PX}px)` }}>
             {lines.slice(first, last).map((line) => (

@@ -102,7 +102,7 @@ function GroupLine({
   isChosen,
   choose,
 }: Place & { readonly group: GroupRow; readonly fold: (key: string) => void }) {
-  const { owner, chat, running, failed, ended, isFolded } = group;
+  const { owner, chat, needing, running, failed, ended, isFolded } = group;
   return (
     <div
       class="row group"
@@ -124,6 +124,11 @@ function GroupLine({
           {chat !== undefined && ` / chat ${visibleText(chat)}`}
         </button>
         <span class="muted">
+          {needing > 0 && (
+            <span class="warn">
+              ‼ {needing} {needing === 1 ? 'needs' : 'need'} you ·{' '}
+            </span>
+          )}
           {running} running
           {failed > 0 && <span class="bad"> · {failed} failed</span>}
           {ended - failed > 0 && ` · ${ended - failed} ended`}
@@ -147,7 +152,7 @@ function ProcessRow({ row, isNested, index, y, isChosen, choose }: RowProps) {
   const name = row.name === undefined ? '' : `${visibleText(row.name)}  `;
   return (
     <div
-      class={isNested ? 'row nested' : 'row'}
+      class={`row${isNested ? ' nested' : ''}${need ? ' needs' : ''}`}
       role="row"
       aria-rowindex={index + 2}
       aria-selected={isChosen}
@@ -160,6 +165,7 @@ function ProcessRow({ row, isNested, index, y, isChosen, choose }: RowProps) {
       <span role="gridcell" class="command cut">
         <a href={processLink(row)} tabIndex={-1}>
           {name !== '' && <b>{name}</b>}
+          {need && need.text !== '' && <span class="warn said">{visibleText(need.text)} </span>}
           <code>{visibleText(row.command)}</code>
         </a>
       </span>

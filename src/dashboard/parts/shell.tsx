@@ -41,14 +41,14 @@ const entries: readonly Entry[] = [
 const NEXT_THEME = { system: 'dark', dark: 'light', light: 'system' } as const;
 
 export function Shell({ children }: { readonly children: ComponentChildren }) {
-  const helps = useSignal(false);
+  const help = useSignal<readonly Key[] | undefined>(undefined);
   const palette = useSignal<readonly Key[] | undefined>(undefined);
   useKeys([
     ...entries.map(({ page, key }) => ({
       keys: key,
       run: () => go(linkTo(page === '' ? [] : [page])),
     })),
-    { keys: '?', label: 'keys', run: () => (helps.value = true) },
+    { keys: '?', label: 'keys', run: () => (help.value = shownKeys()) },
     {
       keys: 'Ctrl+k',
       label: 'go to',
@@ -75,7 +75,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           {theme.value === 'system' ? '◐' : theme.value === 'dark' ? '●' : '○'}{' '}
           <span class="wide">{theme.value}</span>
         </button>
-        <button type="button" class="quiet wide" onClick={() => (helps.value = true)}>
+        <button type="button" class="quiet wide" onClick={() => (help.value = shownKeys())}>
           ? keys
         </button>
       </header>
@@ -94,7 +94,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       </div>
       <Footer />
       {palette.value && <Palette here={palette.value} close={() => (palette.value = undefined)} />}
-      {helps.value && <Help close={() => (helps.value = false)} />}
+      {help.value && <Help keys={help.value} close={() => (help.value = undefined)} />}
     </div>
   );
 }
@@ -173,8 +173,14 @@ const EVERYWHERE: readonly [string, string][] = [
   ['Esc', 'back, close'],
 ];
 
-function Help({ close }: { readonly close: () => void }) {
-  const here = shownKeys().map(({ keys, label = '' }): [string, string] => [keys, label]);
+interface HelpProps {
+  /** Those of the page below. */
+  readonly keys: readonly Key[];
+  readonly close: () => void;
+}
+
+function Help({ keys: known, close }: HelpProps) {
+  const here = known.map(({ keys, label = '' }): [string, string] => [keys, label]);
   const rows = new Map([...EVERYWHERE, ...here]);
   return (
     <Dialog title="Keys" close={close}>

@@ -9,6 +9,7 @@ import { isShare } from '../core/token.ts';
 import { bytesText, visibleText } from '../model/words.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { useCourse } from './course.ts';
+import { KeyBar } from './key-bar.tsx';
 import { Runs } from './runs.tsx';
 import { Screen } from './screen.ts';
 import { TimeLine } from './time-line.tsx';
@@ -70,10 +71,12 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
       </div>
       <div class="screen-row">
         <div class="screen-place">
+          {!screen.isPainted.value && <p class="screen-wait muted">Its screen is on the way …</p>}
           <div ref={place} class="screen-terminal" />
         </div>
         <Runs course={course} show={(seq) => void screen.showAt(seq)} process={process} />
       </div>
+      {held && <KeyBar screen={screen} />}
       <TimeLine course={course} screen={screen} process={process} />
       {screen.heldBy.value !== undefined && <Held screen={screen} />}
       {asText.value !== undefined && (

@@ -8,6 +8,9 @@ import { connection, problemOf, subscribe, tell, type Message } from '../core/wa
 import { openTerminal, themeOf, type TerminalSize } from './guarded-terminal.ts';
 
 const RENEW_MS = 3000;
+/** The costliest sequences take 10 µs a byte. */
+const SLICE_BYTES = 2048;
+const TOUCH = matchMedia('(pointer: coarse)');
 /** Of the width of a cell to the size of the font, for the bundled face and those like it. */
 const CELL_RATIO = 0.602;
 const FONT_PX = { least: 5, most: 14 } as const;
@@ -22,6 +25,8 @@ export class Screen {
   /** Who holds the keyboard, when we were refused. */
   readonly heldBy = signal<string | undefined>(undefined);
   readonly skippedBytes = signal(0);
+  /** Something was drawn: before that, nothing is known of what it shows. */
+  readonly isPainted = signal(false);
   /** The event whose screen is shown instead of the present one. */
   readonly past = signal<number | undefined>(undefined);
   private readonly owner: string;
@@ -85,7 +90,8 @@ export class Screen {
     if (this.isHeld.value) return;
     this.isHeld.value = true;
     this.terminal.options.disableStdin = false;
-    this.terminal.focus();
+    // On a phone the field of the key bar is typed into: it suits a keyboard on glass, and any language.
+    if (!TOUCH.matches) this.terminal.focus();
     this.timer = setInterval(() => void this.renew(), RENEW_MS);
   }
 
@@ -155,7 +161,13 @@ export class Screen {
     return false;
   }
 
-  private type(data: string): void {
+  /** An arrow key, as the program wants it now. */
+  arrow(final: 'A' | 'B' | 'C' | 'D'): void {
+    const isApplication = this.terminal.modes.applicationCursorKeysMode;
+    this.type(`\x1b${isApplication ? 'O' : '['}${final}`);
+  }
+
+  type(data: string): void {
     if (!this.isHeld.value || this.isLeaving) return;
     this.say({ type: 'type', data }).catch((error: unknown) => {
       this.problem.value = error as Problem;
@@ -167,7 +179,7 @@ export class Screen {
   }
 
   private follow(): () => void {
-    const { terminal, owner, id } = this;
+    const { owner, id } = this;
     return subscribe({
       begin: () => ({
         type: 'screen',
@@ -179,10 +191,19 @@ export class Screen {
       onBytes: (seq, bytes) => {
         if (this.seq !== undefined && seq <= this.seq) return undefined;
         this.seq = seq;
-        return new Promise((resolve) => {
-          terminal.write(bytes, resolve);
-        });
+        return this.write(bytes);
       },
+    });
+  }
+
+  /** In slices: between two of them xterm.js gives way when 12 ms are over, so that hostile output holds up no key. */
+  private write(bytes: Uint8Array): Promise<void> {
+    const { terminal } = this;
+    const last = Math.floor(Math.max(0, bytes.length - 1) / SLICE_BYTES) * SLICE_BYTES;
+    for (let at = 0; at < last; at += SLICE_BYTES)
+      terminal.write(bytes.subarray(at, at + SLICE_BYTES));
+    return new Promise((resolve) => {
+      terminal.write(bytes.subarray(last), resolve);
     });
   }
 
@@ -205,6 +226,7 @@ export class Screen {
     this.terminal.reset();
     this.resize(message['size'] as TerminalSize);
     this.terminal.write(String(message['screen']));
+    this.isPainted.value = true;
   }
 
   private resize(size: TerminalSize): void {

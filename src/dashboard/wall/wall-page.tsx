@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import { useKeys } from '../core/keyboard.ts';
-import { needOf, needs } from '../core/needs.ts';
+import { needs, needsFirst } from '../core/needs.ts';
 import { keyOf, listLoaded, processes } from '../core/processes.ts';
 import { go, place, setQuery } from '../core/route.ts';
 import { density } from '../core/settings.ts';
@@ -31,11 +31,7 @@ export function WallPage() {
   const text = place.value.query.get('q') ?? 'is:running';
   const all = processes.value;
   const needed = needs.value;
-  const rows = useMemo(() => {
-    const found = all.filter(parseFilter(text));
-    // Processes that need a person come first.
-    return [...found.filter(needOf), ...found.filter((process) => !needOf(process))];
-  }, [all, text, needed]);
+  const rows = useMemo(() => needsFirst(all.filter(parseFilter(text))), [all, text, needed]);
   const shown = rows.slice(0, most.value);
   const move = (by: number): void => {
     chosen.value = Math.max(0, Math.min(shown.length - 1, chosen.value + by));

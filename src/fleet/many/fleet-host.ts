@@ -137,6 +137,10 @@ export class FleetHost implements HostApi {
     return this.look('ports', owner, params, { signal });
   }
 
+  tree(owner: Owner, params: Params<'tree'>, signal?: CancelSignal) {
+    return this.look('tree', owner, params, { signal });
+  }
+
   write(owner: Owner, params: Params<'write'>, signal?: CancelSignal) {
     return this.change('write', owner, params, signal);
   }

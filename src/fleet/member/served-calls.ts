@@ -58,6 +58,7 @@ const LOOKS = new Set<FleetOperation>([
   'wait',
   'runWait',
   'ports',
+  'tree',
   'attention',
   'completions',
   'acknowledge',

@@ -338,25 +338,29 @@ export class DescendantTracker<P extends Tracked> {
     const netPid = process.rootAlive ? process.facts.pid : globalThis.process.pid;
     // Usually no process listens on it at all, which is cheap to see.
     if (port !== undefined && !isListening(port, netPid, tables)) return undefined;
-    const pids = this.knownPids(process) ?? [];
+    const pids = this.known(process)?.map(({ pid }) => pid) ?? [];
     const ports = listeningPorts(pids, tables).map((found) => found.port);
     return port === undefined ? ports[0] : ports.find((found) => found === port);
   }
 
   ports(process: P): ListeningPort[] {
-    const pids = this.knownPids(process);
-    if (pids) return listeningPorts(pids);
+    return listeningPorts(this.members(process).map(({ pid }) => pid));
+  }
+
+  /** The root, if it is alive, and its descendants. */
+  members(process: P): ProcessEntry[] {
+    const found = this.known(process);
+    if (found) return found;
     const problem = `No file descriptor is free to look at the descendants of process ${process.facts.serial}.`;
     throw new HoldfastError('too_many_files', problem);
   }
 
   /** The root, its orphans, and everything below these; undefined if no descriptor was free. */
-  private knownPids(process: P): number[] | undefined {
+  private known(process: P): ProcessEntry[] | undefined {
     try {
       if (this.options.isSubreaper) this.orphans.look();
       const root = process.rootAlive ? [process.facts.pid] : [];
-      const found = livingBelow([...root, ...this.orphans.of(process)], this.table);
-      return found.map(({ pid }) => pid);
+      return livingBelow([...root, ...this.orphans.of(process)], this.table);
     } catch (error) {
       if (!isShortage(error)) throw error;
       return undefined;

@@ -3,14 +3,13 @@
 // before it is ended.
 
 import { readFile } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import type { Cause } from '../../protocol/confinement/confinement.ts';
 import type { GroupLimits } from '../../system/confine/cgroups.ts';
+import { residentBytesOf } from '../../system/resources.ts';
 
 /** Twice within half a second. A look takes about 10 µs for each process. */
 const LOOK_MS = 200;
-const PAGE_BYTES = 4096;
 
 export interface WatchedFamily {
   readonly limits: Pick<GroupLimits, 'memory' | 'pids'>;
@@ -58,7 +57,7 @@ export class LimitWatch {
       this.end(family, { kind: 'pids_limit', hits: pids.length - most }, 'process limit');
       return;
     }
-    if (memory === Infinity || total(pids.map(residentBytes)) <= memory) return;
+    if (memory === Infinity || total(pids.map(residentBytesOf)) <= memory) return;
     const sawBytes = total(await Promise.all(pids.map(proportionalBytes)));
     if (sawBytes <= memory) return;
     this.end(family, { kind: 'memory_limit', victims: pids.length, sawBytes }, 'memory limit');
@@ -73,15 +72,6 @@ function total(values: readonly number[]): number {
   return values.reduce((all, each) => all + each, 0);
 }
 
-/** Never waits for the process. */
-function residentBytes(pid: number): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE_BYTES;
-  } catch {
-    return 0;
-  }
-}
-
 /** A page that n processes share counts as 1/n. Read in a thread: it waits while the process maps memory. */
 async function proportionalBytes(pid: number): Promise<number> {
   try {
@@ -89,6 +79,6 @@ async function proportionalBytes(pid: number): Promise<number> {
     return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? 0) * 1024;
   } catch {
     // Another user's process.
-    return residentBytes(pid);
+    return residentBytesOf(pid);
   }
 }

@@ -6,6 +6,7 @@ import { HoldfastError } from '../../protocol/errors.ts';
 import type { KeyboardNote } from '../../protocol/run.ts';
 
 interface Held {
+  readonly sinceUs: number;
   readonly holder: string;
   readonly untilUs: number;
   /** Replies of the server to queries of the program pass. */
@@ -38,7 +39,8 @@ export class Keyboard {
     if (!steal) this.admit(holder);
     const before = this.current();
     const now = this.clock.nowUs();
-    this.held = forMs > 0 ? { holder, untilUs: now + forMs * 1000, answers } : undefined;
+    const sinceUs = before?.holder === holder ? before.sinceUs : now;
+    this.held = forMs > 0 ? { holder, sinceUs, untilUs: now + forMs * 1000, answers } : undefined;
     if (forMs === 0) return before ? 'given' : undefined;
     if (!before) return 'taken';
     return before.holder === holder ? undefined : 'forced';
@@ -52,7 +54,8 @@ export class Keyboard {
   admit(holder: string | undefined, isReply = false): void {
     const held = this.current();
     if (!held || held.holder === holder || (isReply && held.answers)) return;
-    const problem = `The keyboard of this terminal is held by ${held.holder}.`;
+    const seconds = Math.floor((this.clock.nowUs() - held.sinceUs) / 1e6);
+    const problem = `The keyboard of this terminal is held by ${held.holder}, for ${seconds} s now.`;
     throw new HoldfastError('keyboard_held', problem, { holder: held.holder });
   }
 

@@ -3,6 +3,7 @@
 import { attentionOperations } from './attention-operations.ts';
 import { searchOperations } from './search-operations.ts';
 import { sessionOperations } from './session-operations.ts';
+import { tokenOperations } from './token-operations.ts';
 import { timelineOperations } from './timeline-operations.ts';
 
 export const dashboardOperations = {
@@ -10,4 +11,5 @@ export const dashboardOperations = {
   ...searchOperations,
   ...timelineOperations,
   ...sessionOperations,
+  ...tokenOperations,
 } as const;

@@ -23,6 +23,7 @@ import {
 } from './operations.ts';
 import { nativeOwner } from './owner.ts';
 import { searchCalls } from '../dashboard/search-calls.ts';
+import { tokenCalls, type TokensOption } from '../dashboard/token-operations.ts';
 import { sessionCalls } from '../dashboard/session-calls.ts';
 import { sharedOperations } from '../dashboard/shared-operations.ts';
 import { timelineCalls } from '../dashboard/timeline-operations.ts';
@@ -36,7 +37,7 @@ import { attachRow } from './terminals/attach.ts';
 import { terminalCalls } from './terminals/calls.ts';
 import type { TerminalCallOptions } from '../../terminals/in-process-terminals.ts';
 
-export interface NativeOptions extends TerminalCallOptions, WatchOptions {
+export interface NativeOptions extends TerminalCallOptions, WatchOptions, TokensOption {
   readonly metrics: Metrics;
   /** The folder whose disk is measured; none where a fleet is served. */
   readonly home?: string | undefined;
@@ -64,6 +65,7 @@ export function nativeRoutes(options: NativeOptions): Route[] {
     ...feedCalls(options),
     ...serverCalls(options),
     ...sessionCalls(options),
+    ...tokenCalls(options),
     ...searchCalls(options),
     ...timelineCalls(options),
     ...terminalCalls(options),
@@ -156,6 +158,7 @@ function outputCalls(options: NativeOptions) {
     search: ({ exchange, owner, id, query: { owner: _owner, ...search } }) =>
       host.search(owner.sees, { id, ...search }, exchange.gone),
     ports: ({ owner, id }) => host.ports(owner.sees, { id }),
+    tree: ({ owner, id }) => host.tree(owner.sees, { id }),
   } satisfies Partial<Calls>;
 }
 
