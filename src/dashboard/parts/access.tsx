@@ -49,7 +49,7 @@ export function SessionTable({ sessions, changed, problem }: SessionTableProps) 
         Keep this browser signed in when its tab is closed
       </label>
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Signed-in pages and links">
-        <table>
+        <table class="access">
           <thead>
             <tr>
               <th scope="col">browser</th>
@@ -117,7 +117,7 @@ export function TokenTable({ tokens, changed, problem }: TokenTableProps) {
     <section aria-labelledby="tokens">
       <h2 id="tokens">Tokens</h2>
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Tokens">
-        <table>
+        <table class="access">
           <thead>
             <tr>
               <th scope="col">token</th>

@@ -2,7 +2,6 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-
 import { useKeys } from '../core/keyboard.ts';
 
 interface Props {

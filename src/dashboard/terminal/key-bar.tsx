@@ -4,13 +4,13 @@ import { useRef } from 'preact/hooks';
 import type { Screen } from './screen.ts';
 
 const KEYS: readonly [string, string][] = [
+  ['Enter', '\r'],
+  ['y', 'y'],
+  ['n', 'n'],
   ['Esc', '\x1b'],
   ['Tab', '\t'],
   ['Ctrl+C', '\x03'],
   ['Ctrl+D', '\x04'],
-  ['y', 'y'],
-  ['n', 'n'],
-  ['Enter', '\r'],
 ];
 const ARROWS = [
   ['←', 'D', 'Left'],
