@@ -62,6 +62,23 @@ function swallowQueries({ parser }: Terminal): void {
   parser.registerOscHandler(CLIPBOARD, () => true);
 }
 
+const [ESC, LETTER_C] = [0x1b, 0x63];
+
+/** A reset (ESC c) takes as long as drawing a screen; repeating it at once changes nothing. */
+export function withoutRepeatedResets(bytes: Uint8Array): Uint8Array {
+  const isReset = (at: number): boolean => bytes[at] === ESC && bytes[at + 1] === LETTER_C;
+  const kept = new Uint8Array(bytes.length);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (isReset(at) && isReset(at + 2)) at += 1;
+    else {
+      kept[length] = bytes[at] ?? 0;
+      length += 1;
+    }
+  }
+  return kept.subarray(0, length);
+}
+
 export function themeOf(isDark: boolean): ITheme {
   const theme: Theme = isDark ? darkTheme : lightTheme;
   const colours = theme.palette.map(hexOf);

@@ -5,7 +5,12 @@ import { signal } from '@preact/signals';
 import type { Terminal } from '@xterm/xterm';
 import { Problem } from '../core/http.ts';
 import { connection, problemOf, subscribe, tell, type Message } from '../core/watch.ts';
-import { openTerminal, themeOf, type TerminalSize } from './guarded-terminal.ts';
+import {
+  openTerminal,
+  themeOf,
+  withoutRepeatedResets,
+  type TerminalSize,
+} from './guarded-terminal.ts';
 
 const RENEW_MS = 3000;
 /** The costliest sequences take 10 µs a byte. */
@@ -197,8 +202,9 @@ export class Screen {
   }
 
   /** In slices: between two of them xterm.js gives way when 12 ms are over, so that hostile output holds up no key. */
-  private write(bytes: Uint8Array): Promise<void> {
+  private write(output: Uint8Array): Promise<void> {
     const { terminal } = this;
+    const bytes = withoutRepeatedResets(output);
     const last = Math.floor(Math.max(0, bytes.length - 1) / SLICE_BYTES) * SLICE_BYTES;
     for (let at = 0; at < last; at += SLICE_BYTES)
       terminal.write(bytes.subarray(at, at + SLICE_BYTES));
