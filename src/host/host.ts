@@ -157,11 +157,9 @@ export class Host implements HostApi {
     const process = this.find(owner, params);
     if (waitMs !== undefined && process.outcome === undefined)
       await this.parkFor(owner, process, () => process.outcome, { timeoutMs: waitMs, signal });
-    if (process.state === 'exited' && drainMs > 0) {
-      const timeoutMs = Math.ceil(drainMs - process.sinceExitMs());
-      if (timeoutMs > 0)
-        await this.parkFor(owner, process, () => process.closedAtMs, { timeoutMs, signal });
-    }
+    const timeoutMs = Math.ceil(drainMs - process.sinceExitMs());
+    if (process.state === 'exited' && timeoutMs > 0)
+      await this.parkFor(owner, process, () => process.closedAtMs, { timeoutMs, signal });
     // Taken before the output is read, so that the text of an exited process is complete.
     const info = process.info();
     const { text, truncated } = await makeLarge(() =>
@@ -248,16 +246,14 @@ export class Host implements HostApi {
   }
 
   async dismiss(owner: Owner, input: Params<'dismiss'>): Promise<Results['dismiss']> {
-    this.needs.dismiss(this.find(owner, this.params('dismiss', input)));
-    return {};
+    return this.needs.dismiss(this.find(owner, this.params('dismiss', input)));
   }
 
   async remove(owner: Owner, input: Params<'remove'>): Promise<Results['remove']> {
     const { force = false, ...target } = this.params('remove', input);
     const process = this.find(owner, target);
-    if (process.live && !force) {
+    if (process.live && !force)
       throw new HoldfastError('still_running', `Process ${process.facts.id} has not ended.`);
-    }
     await removeProcess(this.lifecycle, process, `removed by ${owner}`);
     return {};
   }

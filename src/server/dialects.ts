@@ -93,6 +93,7 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
   const handOver = options.handOver !== false && !gateway;
   const handover = new Handover(host, handOver);
   if (handOver && !handover.isOn) report(NO_HANDOVER);
+  const shared = { host, clock, handover, startRate };
   const routes = [
     readyRoute,
     ...dashboardRoutes,
@@ -102,16 +103,13 @@ export async function openDialects(options: DialectOptions): Promise<Dialects> {
       ? relayedCodexRoute('/codex', codexRelay(gateway, clock))
       : codexRoute('/codex', codexLoader(options, startRate)),
     ...(gateway ? [] : e2bRoutes({ ...options, startRate, handover })),
-    ...coderRoutes({ host, clock, handover, startRate, defaultDirectory }),
+    ...coderRoutes({ ...shared, defaultDirectory }),
     ...nativeRoutes({
-      clock,
-      host,
-      handover,
+      ...shared,
       metrics,
       terminals,
       shell,
       heartbeatMs,
-      startRate,
       maxBodyBytes,
       pages,
       tokens,

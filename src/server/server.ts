@@ -216,16 +216,8 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   if (keeper.scope) throw insideServer(keeper.scope);
   const metrics = new Metrics();
   const { anyone, bearer } = bearersOf(options, tokens, pages);
-  const parts = {
-    host,
-    clock,
-    metrics,
-    report,
-    pages,
-    tokens,
-    bearer,
-    maxBodyBytes: MAX_BODY_BYTES,
-  };
+  const access = { pages, tokens, bearer };
+  const parts = { host, clock, metrics, report, maxBodyBytes: MAX_BODY_BYTES, ...access };
   const isValid = (tokenId: string): boolean => isInside(tokenId) || tokens.isValid(tokenId);
   const dialects = await openDialects({ ...options, ...parts, isValid, home: home.folder });
   releases.add(() => dialects.close());

@@ -49,7 +49,7 @@ async function tryEverything({ target, id }: { target: string; id: string }) {
   };
   const start = JSON.stringify({ command: 'echo started by another page', name: 'stolen' });
   const read = async (path: string, options: RequestInit): Promise<string> =>
-    `${(await fetch(target + path, options)).type}`;
+    (await fetch(target + path, options)).type;
   const header = { Authorization: 'Bearer guessed' };
   await attempt('list', () => read('/v1/processes', {}));
   await attempt('list with cookies', () => read('/v1/processes', { credentials: 'include' }));
@@ -95,7 +95,8 @@ async function tryEverything({ target, id }: { target: string; id: string }) {
   await attempt('window', async () => {
     const opened = own.open(`${target}/`);
     // It is cut off, or its document may not be read.
-    while (opened && !opened.closed) {
+    for (;;) {
+      if (!opened || opened.closed) break;
       void opened.document?.title;
       await new Promise((resolve) => setTimeout(resolve, 1));
     }

@@ -173,11 +173,10 @@ export class FleetHost implements HostApi {
 
   /** Of one owner, also for everyone: another may have an archived process of this id. */
   async remove(owner: Owner, params: Params<'remove'>, signal?: CancelSignal) {
-    const { id } = params;
-    const acting = await this.actingOwner(owner, id, signal);
+    const acting = await this.actingOwner(owner, params.id, signal);
     const removing = this.look('remove', acting, params, { signal });
-    await removeWithCopy(this.deps.archive, acting, id, removing);
-    this.finder.forget(acting, id);
+    await removeWithCopy(this.deps.archive, acting, params.id, removing);
+    this.finder.forget(acting, params.id);
     return {};
   }
 
@@ -201,8 +200,7 @@ export class FleetHost implements HostApi {
   async attention(owner: Owner, params: Params<'attention'>, signal?: CancelSignal) {
     const ask = (host: string, stop: CancelSignal) =>
       this.deps.asker.ask(host, { op: 'attention', owner, params }, { signal: stop });
-    const answers = await this.everywhere(ask, signal);
-    return { needs: answers.flatMap(({ needs }) => needs) };
+    return { needs: (await this.everywhere(ask, signal)).flatMap(({ needs }) => needs) };
   }
 
   dismiss(owner: Owner, params: Params<'dismiss'>, signal?: CancelSignal) {

@@ -57,9 +57,10 @@ export class Needs {
   }
 
   /** What it needs until now is dealt with. */
-  dismiss(process: HeldProcess): void {
+  dismiss(process: HeldProcess): Record<string, never> {
     if (process.tty) process.tty.asked = undefined;
     this.dismissed.set(process, process.journal.visibleSeq);
+    return {};
   }
 }
 

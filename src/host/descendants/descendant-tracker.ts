@@ -338,9 +338,8 @@ export class DescendantTracker<P extends Tracked> {
     const netPid = process.rootAlive ? process.facts.pid : globalThis.process.pid;
     // Usually no process listens on it at all, which is cheap to see.
     if (port !== undefined && !isListening(port, netPid, tables)) return undefined;
-    const pids = this.known(process)?.map(({ pid }) => pid) ?? [];
-    const ports = listeningPorts(pids, tables).map((found) => found.port);
-    return port === undefined ? ports[0] : ports.find((found) => found === port);
+    const pids = (this.known(process) ?? []).map(({ pid }) => pid);
+    return listeningPorts(pids, tables).find((found) => found.port === (port ?? found.port))?.port;
   }
 
   ports(process: P): ListeningPort[] {

@@ -1,8 +1,8 @@
-// The native operations on what needs a person.
+// The native operations on what needs a person, and on what a process consists of now.
 
 import * as v from 'valibot';
 import type { Need } from '../../protocol/dashboard/attention.ts';
-import type { Results } from '../../protocol/host-api.ts';
+import type { Results, TreeMember } from '../../protocol/host-api.ts';
 import { operations } from '../../protocol/operations.ts';
 import { shape, text, whole } from '../native/event-shapes.ts';
 import { query } from '../native/query.ts';
@@ -20,6 +20,17 @@ const need = shape<Need>(
   }),
 );
 
+const member = shape<TreeMember>(
+  v.object({
+    pid: whole,
+    parent: whole,
+    command: text,
+    state: text,
+    cpuMs: whole,
+    memoryBytes: whole,
+  }),
+);
+
 export const attentionOperations = {
   attention: {
     method: 'GET',
@@ -29,6 +40,15 @@ export const attentionOperations = {
       'asked: the program rang the bell or sent a notice (OSC 9, 777). reads: the kernel says that the program in the foreground is blocked in a read of its terminal. quiet: nothing was printed for quietMs. The oldest first. Completions tell what has ended.',
     query: query({ quietMs: operations.attention.entries.quietMs }),
     answer: shape<Results['attention']>(v.object({ needs: v.array(need) })),
+  },
+  tree: {
+    method: 'GET',
+    path: '/v1/processes/:id/tree',
+    summary: 'List the living processes of a start',
+    about:
+      'The root and its descendants, at most 500, each with its parent, command, processor time so far and resident memory.',
+    query: query({}),
+    answer: shape<Results['tree']>(v.object({ members: v.array(member), total: whole })),
   },
   dismiss: {
     method: 'POST',

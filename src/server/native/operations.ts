@@ -192,15 +192,6 @@ export const nativeOperations = {
     query: query({}),
     answer: answers.ports,
   },
-  tree: {
-    method: 'GET',
-    path: '/v1/processes/:id/tree',
-    summary: 'List the living processes of a start',
-    about:
-      'The root and its descendants, at most 500, each with its parent, command, processor time so far and resident memory.',
-    query: query({}),
-    answer: answers.tree,
-  },
   ...terminalOperations,
   ...leaseOperations,
   ...dashboardOperations,

@@ -158,7 +158,6 @@ function outputCalls(options: NativeOptions) {
     search: ({ exchange, owner, id, query: { owner: _owner, ...search } }) =>
       host.search(owner.sees, { id, ...search }, exchange.gone),
     ports: ({ owner, id }) => host.ports(owner.sees, { id }),
-    tree: ({ owner, id }) => host.tree(owner.sees, { id }),
   } satisfies Partial<Calls>;
 }
 
@@ -228,6 +227,7 @@ function feedCalls(options: NativeOptions) {
     followCompletions: ({ exchange, owner, query: { subscriber, after } }) =>
       followCompletions(exchange, { owner: owner.sees, subscriber, after }, followOptions(options)),
     attention: ({ owner, query: { quietMs } }) => host.attention(owner.sees, { quietMs }),
+    tree: ({ owner, id }) => host.tree(owner.sees, { id }),
     dismiss: ({ owner, id }) => host.dismiss(owner.sees, { id }),
     acknowledge: ({ owner, body }) => host.acknowledge(owner.sees, body),
   } satisfies Partial<Calls>;

@@ -8,7 +8,6 @@ import type {
   Completion,
   Health,
   ListeningPort,
-  TreeMember,
   Met,
   Missed,
   Results,
@@ -190,17 +189,6 @@ const met = shape<Met>(
 
 const port = shape<ListeningPort>(v.object({ port: whole, address: text, pid: whole }));
 
-const member = shape<TreeMember>(
-  v.object({
-    pid: whole,
-    parent: whole,
-    command: text,
-    state: text,
-    cpuMs: whole,
-    memoryBytes: whole,
-  }),
-);
-
 const completion = shape<Completion>(
   v.object({
     number: whole,
@@ -296,7 +284,6 @@ export const named = {
   Met: met,
   Completion: completion,
   ListeningPort: port,
-  TreeMember: member,
   Error: error,
 } as const;
 
@@ -332,7 +319,6 @@ export const answers = {
   numbered: shape<{ readonly seq: number }>(v.object({ seq: whole })),
   waited: shape<WaitResult>(v.object({ met: v.array(met), timedOut: v.boolean() })),
   ports: shape<Results['ports']>(v.object({ ports: v.array(port) })),
-  tree: shape<Results['tree']>(v.object({ members: v.array(member), total: whole })),
   removed: shape<{ readonly removed: number }>(v.object({ removed: whole })),
   completions: shape<Results['completions']>(v.object({ completions: v.array(completion) })),
   acknowledged: shape<Results['acknowledge']>(v.object({ acknowledged: whole })),
