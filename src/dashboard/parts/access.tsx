@@ -50,17 +50,7 @@ export function SessionTable({ sessions, changed, problem }: SessionTableProps) 
       </label>
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Signed-in pages and links">
         <table class="access">
-          <thead>
-            <tr>
-              <th scope="col">browser</th>
-              <th scope="col">sees</th>
-              <th scope="col">since</th>
-              <th scope="col">until</th>
-              <th scope="col">
-                <span class="unseen">action</span>
-              </th>
-            </tr>
-          </thead>
+          <Head who="browser" sees="sees" />
           <tbody>
             {sessions.map((session) => (
               <tr key={session.id}>
@@ -84,6 +74,23 @@ export function SessionTable({ sessions, changed, problem }: SessionTableProps) 
         </table>
       </div>
     </section>
+  );
+}
+
+function Head({ who, sees }: { readonly who: string; readonly sees: string }) {
+  return (
+    <thead>
+      <tr>
+        {[who, sees, 'since', 'until'].map((title) => (
+          <th key={title} scope="col">
+            {title}
+          </th>
+        ))}
+        <th scope="col">
+          <span class="unseen">action</span>
+        </th>
+      </tr>
+    </thead>
   );
 }
 
@@ -118,17 +125,7 @@ export function TokenTable({ tokens, changed, problem }: TokenTableProps) {
       <h2 id="tokens">Tokens</h2>
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Tokens">
         <table class="access">
-          <thead>
-            <tr>
-              <th scope="col">token</th>
-              <th scope="col">acts for</th>
-              <th scope="col">since</th>
-              <th scope="col">until</th>
-              <th scope="col">
-                <span class="unseen">action</span>
-              </th>
-            </tr>
-          </thead>
+          <Head who="token" sees="acts for" />
           <tbody>
             {tokens.map(({ id, owner, createdAtMs, expiresAtMs }) => (
               <tr key={id}>

@@ -38,14 +38,15 @@ export function ProcessTree({ process: { owner, id, pid } }: { readonly process:
   const { now, before } = looks.value;
   const rows = treeRows(now, before);
   if (rows.length === 0) return null;
-  const sum = (of: (row: TreeRow) => number): number => rows.reduce((all, row) => all + of(row), 0);
+  const total = (of: (row: TreeRow) => number): number =>
+    rows.reduce((all, row) => all + of(row), 0);
   return (
     <section aria-labelledby="tree">
       <h2 id="tree">
         Living processes: {countText(now.total)}
         <span class="muted">
-          {before && ` · ${percent(sum(({ share = 0 }) => share))} of a core`} ·{' '}
-          {bytesText(sum(({ memoryBytes }) => memoryBytes))} resident
+          {before && ` · ${percent(total(({ share = 0 }) => share))} of a core`} ·{' '}
+          {bytesText(total(({ memoryBytes }) => memoryBytes))} resident
         </span>
       </h2>
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Living processes">
