@@ -243,9 +243,7 @@ async function open(options: ServerOptions, context: ServerContext): Promise<Run
   await openSocket(door, context);
   openWebhook(options, context, { host, clock, report });
   releases.add(() => dialects.beginClosing());
-  const { gateway } = options;
-  const measured = gateway ? { hosts: () => gateway.hosts() } : { home: home.folder };
-  telemetry?.open({ host, metrics, home: undefined, ...measured });
+  telemetry?.open({ host, metrics, ...measuredBy(options, home) });
   return {
     url: `http://${bracketed(address)}:${port}`,
     socket,
@@ -280,6 +278,11 @@ function openHost(
     if (limitsTotal) await limitTotal(link, limitsTotal);
     return telemetry?.traced(link) ?? link;
   });
+}
+
+/** What is measured beside the calls: the hosts of a fleet, or the home of the keeper. */
+function measuredBy({ gateway }: ServerOptions, { folder: home }: Home) {
+  return gateway ? { home: undefined, hosts: () => gateway.hosts() } : { home };
 }
 
 /** The port is known only once the door is open. */
