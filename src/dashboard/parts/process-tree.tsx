@@ -49,7 +49,7 @@ export function ProcessTree({ process: { owner, id, pid } }: { readonly process:
           {bytesText(total(({ memoryBytes }) => memoryBytes))} resident
         </span>
       </h2>
-      <div class="scroll-x" tabIndex={0} role="region" aria-label="Living processes">
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="What each uses">
         <table class="tree">
           <thead>
             <tr>
