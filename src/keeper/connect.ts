@@ -107,10 +107,11 @@ async function tryLink(home: Home): Promise<KeeperLink | undefined> {
     return await openLink(home.socket, readNote<KeeperNote>(home.lock)?.pid);
   } catch (error) {
     const errno = errnoOf(error);
-    // keeper_lost: the keeper was just exiting.
+    // keeper_lost and ECONNRESET: the keeper was just ending; the kernel resets connections that it had not accepted.
     if (
       errno === 'ENOENT' ||
       errno === 'ECONNREFUSED' ||
+      errno === 'ECONNRESET' ||
       (error instanceof HoldfastError && error.code === 'keeper_lost')
     )
       return undefined;

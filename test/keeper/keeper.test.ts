@@ -78,6 +78,21 @@ describe('one per home', () => {
     expect(second.keeper.pid).not.toBe(first.keeper.pid);
   });
 
+  it('[K3] a keeper that is killed before it accepts a connection is told as gone, and replaced', async () => {
+    for (const startIfMissing of [false, true]) {
+      const home = temporaryFolder();
+      const { pid } = (await overKeeper({ folder: home })).keeper;
+      process.kill(pid, 'SIGSTOP');
+      while (readEntry(pid)?.state !== 'T');
+      const connecting = connectKeeper({ home, env: process.env, startIfMissing });
+      process.kill(pid, 'SIGKILL');
+      // The kernel closes its socket when its last thread has ended.
+      while (readFileSync('/proc/net/unix', 'utf8').includes(openHome(home).socket));
+      if (startIfMissing) expect((await connecting).keeper.pid).not.toBe(pid);
+      else expect((await failure(connecting)).message).toBe(`No keeper is running for ${home}.`);
+    }
+  });
+
   it('[K4] leaves by itself when there is nothing to keep, and not before', async () => {
     const [home, hold] = [temporaryFolder(), gate()];
     const first = await connectKeeper({ home, env: process.env, keeperArgs: ['--idle-ms', '50'] });
