@@ -107,10 +107,8 @@ export class Caller {
   async refuseInside(what: string): Promise<void> {
     const scope = await this.scope();
     if (!scope) return;
-    const { owner } = scope;
-    const whose = owner === undefined ? '' : ` for the owner "${owner}"`;
-    const problem = `This command runs inside a process that Holdfast started${whose}; it cannot ${what}.`;
-    throw new HoldfastError('from_inside', problem, { ...(owner !== undefined && { owner }) });
+    const { onlyFromOutside } = await import('../keeper/scope.ts');
+    onlyFromOutside(scope, what);
   }
 
   /** What the variables and config.toml say now; throws when they make no sense. */

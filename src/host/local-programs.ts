@@ -4,6 +4,7 @@ import type { CallerOrigin } from '../protocol/host-api.ts';
 import type { LaunchPlan } from '../protocol/process.ts';
 import type { Child } from './child/child.ts';
 import { systemTable } from '../system/proc-table.ts';
+import { confinedElsewhere } from './descendants/confined-elsewhere.ts';
 import { originOf, type Known } from './descendants/origin.ts';
 import type { ProcessLifecycle } from './lifecycle.ts';
 import type { HeldProcess } from './process/held-process.ts';
@@ -29,7 +30,11 @@ export class LocalPrograms {
       await starter.allUnderWay();
       origin = originOf(pid, known, systemTable);
     }
-    if (typeof origin === 'string') return { inside: origin === 'unknown' };
+    if (origin === 'unknown') return { inside: true };
+    if (origin === 'outside') {
+      const confinedBy = confinedElsewhere(pid);
+      return confinedBy ? { inside: true, confinedBy } : { inside: false };
+    }
     return { inside: true, owner: origin.facts.owner };
   }
 

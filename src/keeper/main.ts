@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../base/clock.ts';
 import { withoutLauncher } from '../base/inherited-environment.ts';
 import { VERSION } from '../base/version.ts';
+import { KEEPER_TITLE } from '../host/descendants/confined-elsewhere.ts';
 import { Host } from '../host/host.ts';
 import { loadPosix } from '../system/posix.ts';
 import { readEntry } from '../system/proc-table.ts';
@@ -21,11 +22,6 @@ import { Keeper } from './keeper.ts';
 import { OwnServer } from './own-server.ts';
 import { Log, logLine, problemEntry } from './log.ts';
 
-/**
- * Neither "node" nor "holdfast" is in it: an agent's `pkill node`, `killall node` or `pkill -f holdfast` is meant for
- * programs of its own.
- */
-const TITLE = 'hf-keeper';
 /** keeper.log; in the foreground whatever its starter has. */
 const STDERR_FD = 2;
 const STDOUT_FD = 1;
@@ -112,7 +108,7 @@ async function main(problems: Problems): Promise<void> {
   const { report } = problems;
   const given = readArguments();
   const { home, serve } = given;
-  process.title = TITLE;
+  process.title = KEEPER_TITLE;
   const { lock, earlierPid } = lockAfter(home.lock);
   if (!lock) {
     if (serve) report(`A keeper is already running for ${home.folder}.`);

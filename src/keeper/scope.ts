@@ -35,7 +35,7 @@ export async function scopeOf(
 export function ownerWithin(scope: Scope, asked: Owner): Owner {
   if (scope === 'all') return asked;
   const { owner } = scope;
-  if (owner === undefined) throw ofNobody();
+  if (owner === undefined) throw ofNobody(scope);
   if (asked === EVERYONE) return owner;
   if (asked === owner || asked.startsWith(`${owner}/`)) return asked;
   throw new HoldfastError(
@@ -48,13 +48,24 @@ export function ownerWithin(scope: Scope, asked: Owner): Owner {
 export function onlyFromOutside(scope: Scope, what: string): void {
   if (scope === 'all') return;
   const { owner } = scope;
-  if (owner === undefined) throw ofNobody();
+  if (owner === undefined) throw ofNobody(scope);
   const problem = `This program was started by Holdfast for the owner "${owner}" and cannot ${what}: that concerns every owner.`;
   throw new HoldfastError('from_inside', problem, { owner });
 }
 
-function ofNobody(): HoldfastError {
-  const problem =
-    'This program came from a process that Holdfast started, but left its session and environment and lost its parents: nobody knows which process it was.';
-  return new HoldfastError('from_inside', problem);
+/** Of a program that acts for no owner here. */
+export function ofNobody({ confinedBy }: CallerOrigin): HoldfastError {
+  const details = confinedBy && { confinedBy, remedy: REMEDY };
+  return new HoldfastError('from_inside', NOBODY[confinedBy ?? 'nothing'], details);
 }
+
+const NOBODY = {
+  nothing:
+    'This program came from a process that Holdfast started, but left its session and environment and lost its parents: nobody knows which process it was.',
+  keeper:
+    'This program came from a process of the keeper of another state directory, so nobody knows here what it may do.',
+  namespace:
+    'This program is in a pid namespace of its own, as of a container or a sandbox, so nobody knows here what it may do.',
+};
+const REMEDY =
+  'Do this from a program outside, or call the server by HTTP with a token ("holdfast token create").';

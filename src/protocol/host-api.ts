@@ -22,6 +22,8 @@ export interface CallerOrigin {
   readonly inside: boolean;
   /** Of the process it came from; absent when that is not known. */
   readonly owner?: Owner;
+  /** It came from elsewhere, and is confined there: by a process of another keeper, or by a pid namespace of its own. */
+  readonly confinedBy?: 'keeper' | 'namespace';
 }
 
 export interface Page {

@@ -6,7 +6,7 @@ import { HoldfastError } from '../protocol/errors.ts';
 import { EVERYONE, type CallerOrigin } from '../protocol/host-api.ts';
 import { lineUpTo } from '../host/descendants/origin.ts';
 import type { KeeperLink } from '../keeper/link.ts';
-import { scopeOf, type Scope } from '../keeper/scope.ts';
+import { ofNobody, scopeOf, type Scope } from '../keeper/scope.ts';
 import { loadPosix } from '../system/posix.ts';
 import { PosixError } from '../system/posix-library.ts';
 import { isShortage } from '../system/proc-table.ts';
@@ -34,9 +34,8 @@ async function bearerOf(socket: Socket, link: () => Promise<KeeperLink>): Promis
   const scope = await callerScope(socket, link);
   if (scope === 'all') return { tokenId: 'private', owner: EVERYONE };
   if (scope?.owner !== undefined) return { tokenId: `${INSIDE}${scope.owner}`, owner: scope.owner };
-  const problem = scope
-    ? 'The program that asks came from a process that Holdfast started, and nobody knows from which.'
-    : 'The program that opened this connection has ended: nobody knows who asks.';
+  if (scope) throw ofNobody(scope);
+  const problem = 'The program that opened this connection has ended: nobody knows who asks.';
   throw new HoldfastError('from_inside', problem);
 }
 

@@ -213,6 +213,12 @@ export function nameOf(pid: number): string {
   return readIfPossible(`/proc/${pid}/comm`)?.toString().trim() ?? '';
 }
 
+/** How many pid namespaces it is in that /proc shows, from ours on; 0 if it has ended. */
+export function namespaceDepth(pid: number): number {
+  const text = readIfPossible(`/proc/${pid}/status`)?.toString('latin1') ?? '';
+  return /^NSpid:(.*)$/m.exec(text)?.[1]?.trim().split(/\s+/).length ?? 0;
+}
+
 /** The file behind its standard input; undefined if we may not read that. */
 export function inputOf(pid: number): string | undefined {
   try {
