@@ -64,6 +64,8 @@ function mountArgs(mounts: readonly Mount[]): string[] {
   const root = first?.path === '/' ? first : undefined;
   return [
     ...(root ? mountArg(root) : ['--tmpfs', '/']),
+    // Through the files of cgroups a command could end the processes of others.
+    ...(root?.access === 'write' ? ['--ro-bind-try', '/sys', '/sys'] : []),
     '--dev',
     '/dev',
     '--proc',

@@ -161,6 +161,31 @@ describe('the command line', () => {
     ]);
   });
 
+  it("[CF17] what would open our folders again, or the machine's /proc and /sys, is refused", async () => {
+    const folder = temporaryFolder();
+    const home = temporaryFolder();
+    mkdirSync(join(home, 'journals'));
+    symlinkSync(join(home, 'journals'), join(folder, 'link'));
+    const tools = { ...imagined, hidden: [home] };
+    const argsWith = (path: string, access: string): Promise<string> => {
+      const entry = { path: { type: 'path', path: uri(path) }, access };
+      return argsOf(managed([...workspaceWrite, entry], folder), tools);
+    };
+    const refusal = { code: -32602 };
+    for (const path of [home, join(home, 'journals'), join(home, 'later'), join(folder, 'link')])
+      for (const access of ['read', 'write'])
+        await expect(argsWith(path, access)).rejects.toMatchObject(refusal);
+    for (const path of ['/proc', '/proc/sys', '/sys', '/sys/fs/cgroup', '/dev'])
+      await expect(argsWith(path, 'write')).rejects.toMatchObject(refusal);
+    expect(await argsWith('/proc', 'read')).not.toMatch(/bind \/proc \/proc/);
+    expect(await argsWith('/', 'write')).toContain('--bind / / --ro-bind-try /sys /sys --dev');
+    // The folders are known by what they are, not by a link to them.
+    const alias = join(temporaryFolder(), 'home');
+    symlinkSync(home, alias);
+    const args = await argsOf(managed(workspaceWrite, folder), { ...imagined, hidden: [alias] });
+    expect(args).toContain(`--tmpfs ${home}`);
+  });
+
   it('[CF17] a bubblewrap that does not work here counts as none', async () => {
     const fake = join(temporaryFolder(), 'bwrap');
     writeFileSync(fake, '#!/bin/sh\nexit 1\n', { mode: 0o755 });

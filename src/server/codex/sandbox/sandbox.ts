@@ -6,9 +6,17 @@ import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { errnoOf } from '../../../base/disk.ts';
 import { BUBBLEWRAP_PLACES } from '../../../host/limits/bubblewrap.ts';
+import { isOfMachine } from '../../../host/limits/file-rules.ts';
 import { bubblewrapArgs, type Mount } from './bwrap-args.ts';
 import type { CutOff } from './denial.ts';
-import { accessTo, readPolicy, unenforceable, type Rule, type SandboxPolicy } from './policy.ts';
+import {
+  accessTo,
+  readPolicy,
+  unenforceable,
+  withoutLinks,
+  type Rule,
+  type SandboxPolicy,
+} from './policy.ts';
 import { answeringMounts } from '../fs/answering-mounts.ts';
 import { bytePath, isWithin, pathBytes, type BytePath } from '../fs/uri.ts';
 
@@ -52,13 +60,10 @@ export async function wrapInSandbox(
   if (policy.kind === 'external' || tools === undefined || !('argv' in plan)) return undefined;
   const program = await tools.bubblewrap();
   if (program === undefined) return undefined;
-  const hidden = tools.hidden.map((path): Rule => ({
-    path: bytePath(path),
-    access: 'deny',
-    optional: true,
-  }));
+  const hidden = await Promise.all(tools.hidden.map(hiddenRule));
   const rules = policy.rules ?? [{ path: '/', access: 'write' } as const];
-  const mounts = await mountsOf([...rules, ...hidden]);
+  if (rules.some((rule) => opens(rule, hidden))) throw unenforceable();
+  const mounts = await mountsOf([...rules.filter((rule) => !isReplaced(rule)), ...hidden]);
   const { outside, inside } = splitLoaderVariables(plan.env);
   const argv = bubblewrapArgs({
     program,
@@ -71,6 +76,28 @@ export async function wrapInSandbox(
   });
   const cutOff = policy.network ? 'files' : 'files and network';
   return { argv, env: outside, sandboxType: 'linuxSeccomp', cutOff };
+}
+
+async function hiddenRule(path: string): Promise<Rule> {
+  return { path: await withoutLinks(bytePath(path)), access: 'deny', optional: true };
+}
+
+/**
+ * A path below a hidden folder would be mounted over what hides it. The machine's own /proc and /sys lead to other processes and
+ * to the cgroups of all.
+ */
+function opens({ path, alias, access }: Rule, hidden: readonly Rule[]): boolean {
+  const names = alias === undefined ? [path] : [path, alias];
+  if (access === 'deny') return false;
+  return names.some(
+    (name) =>
+      (access === 'write' && isOfMachine(name)) || hidden.some((each) => isWithin(each.path, name)),
+  );
+}
+
+/** Every sandbox has its own of these. */
+function isReplaced({ path, access }: Rule): boolean {
+  return access !== 'deny' && isOfMachine(path) && !isWithin('/sys', path);
 }
 
 function isUnrestricted({ kind, rules, network }: SandboxPolicy): boolean {
