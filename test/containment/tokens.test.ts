@@ -1,6 +1,8 @@
 // Scoped tokens: their processes reach neither the state directory nor the keeper, and their ceilings hold at every door.
 
 import { spawn } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { Tokens, type TokenPolicy } from '../../src/server/http/tokens.ts';
@@ -79,6 +81,37 @@ describe('the ceiling of a token', () => {
       code: 'above_ceiling',
       details: { field: 'limits.openFiles' },
     });
+  });
+
+  it('[CT39] outlives its token, revoked or expired, until its owner has another one or is forgotten', async () => {
+    const home = temporaryFolder();
+    const link = await overKeeper({ folder: home });
+    const tokens = new Tokens(home, systemClock);
+    const files = async (owner = 'alice'): Promise<string> => {
+      const { process } = await link.start(owner, { command: 'ulimit -n', waitMs: 60_000 });
+      return (await link.text(owner, { id: process.id })).text.trim();
+    };
+    const usual = await files();
+    const make = (openFiles: number, lifeMs?: number): string =>
+      tokens.create('alice', lifeMs, undefined, { level: 'none', limits: { openFiles } }).info.id;
+    const first = make(100);
+    tokens.revoke(first);
+    expect([await files(), await files('alice/chat')]).toEqual(['100', '100']);
+    make(200, 0);
+    tokens.create('bob', undefined, undefined, { level: 'none' });
+    expect(await files()).toBe('200');
+    const third = make(300);
+    expect(await files()).toBe('300');
+    expect(tokens.forget('alice')).toBe(false);
+    tokens.revoke(third);
+    writeFileSync(join(home, 'tokens.json'), '[{"torn');
+    expect(await files()).toBe('300');
+    rmSync(join(home, 'tokens.json'));
+    make(400, 0);
+    expect(await files()).toBe('400');
+    expect((await cli(home, 'token', 'forget', 'alice')).text).toContain('are lifted');
+    expect(await files()).toBe(usual);
+    expect((await cli(home, 'token', 'forget', 'alice')).code).not.toBe(0);
   });
 
   it.skipIf(!hides)(

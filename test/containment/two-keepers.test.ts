@@ -30,7 +30,10 @@ describe('a keeper of another state directory', () => {
       expect(text).not.toContain('of-bob');
     }
     const socket = openHome(home).serverSocket;
-    const text = await inside(first, `curl -s --unix-socket ${socket} http://localhost/v1/processes`);
+    const text = await inside(
+      first,
+      `curl -s --unix-socket ${socket} http://localhost/v1/processes`,
+    );
     expect(JSON.parse(text)).toMatchObject({
       error: { code: 'from_inside', details: { confinedBy: 'keeper' } },
     });

@@ -6,7 +6,7 @@ import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE } from '../../protocol/host-api.ts';
 import { openHome } from '../../keeper/home.ts';
 import { chatOwner, parseUuid } from '../../server/coder/chat-scope.ts';
-import type { TokenPolicy } from '../../server/http/tokens.ts';
+import type { TokenPolicy, Tokens } from '../../server/http/tokens.ts';
 import type { Answer, Command } from '../arguments/command.ts';
 import { confinementOf, confinementOptions } from '../arguments/confinement.ts';
 import type { Words } from '../arguments/words.ts';
@@ -15,8 +15,8 @@ import { summaries } from '../summaries.ts';
 
 export const command: Command = {
   name: 'token',
-  usage: 'admin | create --chat ID [--expires 1h] [--e2b] | list | revoke TOKEN_ID',
-  takes: ['admin', 'create', 'list', 'revoke'],
+  usage: 'admin | create --chat ID [--expires 1h] [--e2b] | list | revoke TOKEN_ID | forget OWNER',
+  takes: ['admin', 'create', 'list', 'revoke', 'forget'],
   summary: summaries.token,
   examples: [
     'holdfast token admin',
@@ -55,14 +55,16 @@ export const command: Command = {
     'Processes of a scoped token cannot reach the state directory, its sockets and the keeper. Limits and sandbox',
     'are ceilings: a start may ask for less. Where this machine cannot hide, or enforce a limit, the token is refused;',
     '--unconfined and --enforce best make it nevertheless, and every answer says what is missing.',
+    'The owner of a token that was revoked or has expired keeps its ceilings until it gets another token, or until "forget".',
   ],
   read({ words, caller }) {
-    const [verb = '', id] = words.expect('admin, create, list or revoke', '[TOKEN_ID]');
-    const known = ['admin', 'create', 'list', 'revoke'].includes(verb);
-    if (!known) throw words.wrong(`"${verb}" is not admin, create, list or revoke`);
-    if (verb === 'revoke' && id === undefined)
-      throw words.wrong('missing argument TOKEN_ID: "holdfast token list" shows the ids');
-    if (verb !== 'revoke' && id !== undefined) throw words.wrong(`unexpected argument "${id}"`);
+    const [verb = '', id] = words.expect('admin, create, list, revoke or forget', '[WHICH]');
+    const known = ['admin', 'create', 'list', 'revoke', 'forget'].includes(verb);
+    if (!known) throw words.wrong(`"${verb}" is not admin, create, list, revoke or forget`);
+    const needed = { revoke: 'TOKEN_ID', forget: 'OWNER' }[verb];
+    if (needed !== undefined && id === undefined)
+      throw words.wrong(`missing argument ${needed}: "holdfast token list" shows them`);
+    if (needed === undefined && id !== undefined) throw words.wrong(`unexpected argument "${id}"`);
     const [chat, other, expiresMs] = [
       words.text('chat'),
       words.text('for'),
@@ -94,9 +96,7 @@ export const command: Command = {
         const rows = list.map(({ id: name, owner, expiresAtMs, level = 'hidden' }) => [
           name,
           owner === EVERYONE ? 'admin' : owner,
-          expiresAtMs === undefined
-            ? 'until revoked'
-            : `until ${new Date(expiresAtMs).toISOString()}`,
+          validity(expiresAtMs),
           owner === EVERYONE ? '' : level === 'none' ? 'unconfined' : level,
         ]);
         return {
@@ -104,6 +104,7 @@ export const command: Command = {
           lines: rows.length === 0 ? ['No tokens.'] : alignedRows(rows, Infinity),
         };
       }
+      if (verb === 'forget') return forget(tokens, id ?? '');
       if (!tokens.revoke(id ?? ''))
         throw new HoldfastError('not_found', `There is no token with the id "${id}".`, {
           remedy: '"holdfast token list" shows the ids of all tokens.',
@@ -112,6 +113,20 @@ export const command: Command = {
     };
   },
 };
+
+function validity(expiresAtMs: number | undefined): string {
+  if (expiresAtMs === undefined) return 'until revoked';
+  const hasEnded = expiresAtMs <= systemClock.wallMs();
+  return hasEnded ? 'ended' : `until ${new Date(expiresAtMs).toISOString()}`;
+}
+
+function forget(tokens: Tokens, owner: string): Answer {
+  if (!tokens.forget(owner))
+    throw new HoldfastError('not_found', `No token of "${owner}" has ended.`, {
+      remedy: '"holdfast token list" shows all tokens and their owners.',
+    });
+  return { result: { forgotten: owner }, lines: [`The ceilings of "${owner}" are lifted.`] };
+}
 
 function policyOf(words: Words, cwd: string): TokenPolicy {
   const level = words.choice('sandbox', ['hidden', 'workspace', 'read-only']) ?? 'hidden';

@@ -20,7 +20,7 @@ type Row = v.InferOutput<typeof row>;
 export class OwnerPolicies {
   private readonly file: string;
   private readonly wallMs: () => number;
-  private rows: readonly Row[] = [];
+  private rows: ReadonlyMap<Owner, readonly Row[]> = new Map();
   private seen = '';
 
   constructor(folder: string, wallMs: () => number) {
@@ -28,26 +28,39 @@ export class OwnerPolicies {
     this.wallMs = wallMs;
   }
 
-  /** Undefined for an owner without a token, such as the person who runs the keeper. */
+  /** Undefined for an owner that never had a token, such as the person who runs the keeper. */
   of(owner: Owner): OwnerPolicy | undefined {
-    const rows = this.current().filter(
-      (each) =>
-        each.owner !== EVERYONE &&
-        (owner === each.owner || owner.startsWith(`${each.owner}/`)) &&
-        (each.expiresAtMs === undefined || each.expiresAtMs > this.wallMs()),
-    );
-    return strictest(rows.map(policyOf));
+    const rows = this.current();
+    if (rows.size === 0) return undefined;
+    return strictest(withParents(owner).flatMap((each) => this.counted(rows.get(each) ?? [])));
   }
 
-  private current(): readonly Row[] {
+  /**
+   * The end of a token takes its ceilings from nothing that runs, and a command inside may start more. So the tokens that have
+   * ended count for as long as their owner has no other.
+   */
+  private counted(rows: readonly Row[]): OwnerPolicy[] {
+    const valid = rows.filter(
+      ({ expiresAtMs }) => expiresAtMs === undefined || expiresAtMs > this.wallMs(),
+    );
+    return (valid.length > 0 ? valid : rows).map(policyOf);
+  }
+
+  private current(): ReadonlyMap<Owner, readonly Row[]> {
     const stats = statSync(this.file, { throwIfNoEntry: false });
     const seen = stats ? `${stats.mtimeMs} ${stats.size} ${stats.ino}` : '';
     if (seen === this.seen) return this.rows;
-    // A damaged file makes every token useless, so it needs no ceilings.
-    this.rows = stats ? parse(readFileSync(this.file, 'utf8')) : [];
+    // A damaged file makes every token useless, and the ceilings that are known stay.
+    this.rows = (stats ? parse(readFileSync(this.file, 'utf8')) : new Map()) ?? this.rows;
     this.seen = seen;
     return this.rows;
   }
+}
+
+/** "a/b/c", "a/b", "a" */
+function withParents(owner: Owner): Owner[] {
+  const parts = owner.split('/');
+  return parts.map((_, at) => parts.slice(0, parts.length - at).join('/'));
 }
 
 function policyOf({ level, limits, sandbox, enforce }: Row): OwnerPolicy {
@@ -55,15 +68,20 @@ function policyOf({ level, limits, sandbox, enforce }: Row): OwnerPolicy {
   return { level, limits, sandbox, enforce };
 }
 
-function parse(text: string): Row[] {
+/** Undefined: the file is damaged. */
+function parse(text: string): Map<Owner, Row[]> | undefined {
+  const rows = new Map<Owner, Row[]>();
   try {
-    const rows: unknown = JSON.parse(text);
-    if (!Array.isArray(rows)) return [];
-    return rows.flatMap((each) => {
+    const listed: unknown = JSON.parse(text);
+    if (!Array.isArray(listed)) return undefined;
+    for (const each of listed) {
       const parsed = v.safeParse(row, each);
-      return parsed.success ? [parsed.output] : [];
-    });
+      if (!parsed.success || parsed.output.owner === EVERYONE) continue;
+      const { output } = parsed;
+      rows.set(output.owner, [...(rows.get(output.owner) ?? []), output]);
+    }
+    return rows;
   } catch {
-    return [];
+    return undefined;
   }
 }

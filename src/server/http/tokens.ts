@@ -118,7 +118,7 @@ export class Tokens {
       ...policy,
     };
     this.change((tokens) => [
-      ...tokens.filter((stored) => !this.expired(stored)),
+      ...tokens.filter((stored) => !this.expired(stored) || keepsCeilings(stored, owner)),
       { ...info, sum: sumOf(token).toString('hex') },
     ]);
     return { token, info };
@@ -144,10 +144,26 @@ export class Tokens {
     return this.current().map(({ sum: _sum, ...info }) => info);
   }
 
+  /** It is no longer valid; its owner keeps its ceilings. False if there is no such token. */
   revoke(id: string): boolean {
     let found = false;
     this.change((tokens) => {
-      const left = tokens.filter((stored) => stored.id !== id);
+      const revoked = tokens.find((stored) => stored.id === id);
+      found = revoked !== undefined;
+      if (!revoked) return undefined;
+      const left = tokens.filter((stored) => stored !== revoked);
+      // No token has this sum: programs of earlier versions let none in either.
+      const ended = { ...revoked, sum: NO_SUM, expiresAtMs: REVOKED };
+      return revoked.owner === EVERYONE ? left : [...left, ended];
+    });
+    return found;
+  }
+
+  /** Lifts the ceilings that an owner has of tokens that have ended. False if there are none. */
+  forget(owner: Owner): boolean {
+    let found = false;
+    this.change((tokens) => {
+      const left = tokens.filter((stored) => stored.owner !== owner || !this.expired(stored));
       found = left.length < tokens.length;
       return found ? left : undefined;
     });
@@ -211,6 +227,14 @@ export class Tokens {
 }
 
 const SUM = /^[0-9a-f]{64}$/;
+/** Long ago, whatever the clock says. */
+const REVOKED = 0;
+const NO_SUM = '0'.repeat(64);
+
+/** A token that has ended stays for the ceilings of its owner, until that has a new one. */
+function keepsCeilings(ended: StoredToken, next: Owner): boolean {
+  return ended.owner !== EVERYONE && ended.owner !== next;
+}
 
 function parseTokens(text: string): StoredToken[] {
   const tokens: unknown = JSON.parse(text);
