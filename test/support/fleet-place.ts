@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { callServer } from '../../src/cli/local/call-server.ts';
 import { connect, type Holdfast } from '../../src/index.ts';
+import { HoldfastError } from '../../src/protocol/errors.ts';
 import { firstLine, Place, type Running } from './command-line.ts';
 
 interface Serving {
@@ -40,11 +41,25 @@ export class FleetPlace extends Place {
     return connect({ url, token });
   }
 
-  override async close(): Promise<void> {
-    for (const program of this.started.splice(0)) {
-      program.child.kill('SIGTERM');
-      await program.ended;
+  /** Resolves when the gateway of this home has lost NATS. */
+  async away(): Promise<void> {
+    for (;;) {
+      const answer = await callServer(join(this.home, 'gateway'), '/v1/processes').catch(
+        (error: unknown) => error,
+      );
+      if (answer instanceof HoldfastError && answer.code === 'fabric_degraded') return;
     }
+  }
+
+  /** Asks the programs to end, all at once. Resolves with what they end with. */
+  async endAll(): Promise<(number | null)[]> {
+    const programs = this.started.splice(0);
+    for (const { child } of programs) child.kill('SIGTERM');
+    return Promise.all(programs.map(async ({ ended }) => (await ended).code));
+  }
+
+  override async close(): Promise<void> {
+    await this.endAll();
     await super.close();
   }
 }

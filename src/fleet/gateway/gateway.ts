@@ -4,6 +4,7 @@
 import type { Duplex } from 'node:stream';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
+import { Closing } from '../../host/closing.ts';
 import { LedgerTail, type LedgerTailOptions } from '../ledger/ledger-tail.ts';
 import type { Owner } from '../../protocol/host-api.ts';
 import { Fabric, type FabricOptions } from '../wire/fabric.ts';
@@ -75,8 +76,13 @@ export function openGateway(options: GatewayOptions): Gateway {
   const ledger = new LedgerTail({ fabric: bulk, clock, report, heard, isOthers });
   const close = async (): Promise<void> => {
     for (const part of [calls, tunnels, table]) part.close();
-    await Promise.all([archiver?.close(), archive?.close(), ledger.close()]);
+    const closing = new Closing(clock);
+    await Promise.all([
+      closing.step('the archive', () => Promise.all([archiver?.close(), archive?.close()])),
+      closing.step('the ledger', () => ledger.close()),
+    ]);
     await Promise.all([control.close(), bulk.close()]);
+    for (const problem of closing.report.problems) report(`Closing: ${problem}.`);
   };
   const { archive: kept } = options;
   const archive = kept && new ArchiveReader(kept.store, kept.folder);

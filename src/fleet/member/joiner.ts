@@ -7,6 +7,7 @@ import { globMatcher } from '../../base/glob.ts';
 import { randomId } from '../../base/ids.ts';
 import { VERSION } from '../../base/version.ts';
 import { EVERYONE, type HostApi } from '../../protocol/host-api.ts';
+import { Closing } from '../../host/closing.ts';
 import { LedgerWriter } from '../ledger/ledger-writer.ts';
 import { Fabric, type FabricOptions } from '../wire/fabric.ts';
 import type { Beat } from '../wire/messages.ts';
@@ -29,6 +30,8 @@ export interface JoinerOptions extends FabricOptions {
 }
 
 const BEAT_MS = 1000;
+/** Longer than the ledger has for the last word of a host. */
+const LEDGER_CLOSE_MS = 6000;
 /** How often the keeper is asked for its numbers. */
 const LOOK_MS = 2000;
 
@@ -93,8 +96,11 @@ export class Joiner {
     this.say('bye');
     this.calls.close();
     this.tunnels.close();
-    await this.ledger.close(leaves ? { t: 'left' } : undefined);
+    const last = leaves ? ({ t: 'left' } as const) : undefined;
+    const closing = new Closing(this.options.clock);
+    await closing.step('the ledger', () => this.ledger.close(last), LEDGER_CLOSE_MS);
     await this.fabric.close();
+    for (const problem of closing.report.problems) this.options.report(`Closing: ${problem}.`);
   }
 
   private say(kind: 'beat' | 'hello' | 'bye'): void {

@@ -2,7 +2,6 @@
 // when its time is over.
 
 import {
-  connect,
   headers as newHeaders,
   type Authenticator,
   type ConnectionOptions,
@@ -12,7 +11,9 @@ import {
   type TlsOptions,
 } from '@nats-io/transport-node';
 import type { Clock } from '../../base/clock.ts';
-import { pause } from '../../protocol/cancellation.ts';
+import { Cancellation, pause } from '../../protocol/cancellation.ts';
+import { Closing } from '../../host/closing.ts';
+import { connectNats } from './nats-client.ts';
 import { ProblemReport } from './problem-report.ts';
 
 export interface FabricOptions {
@@ -60,9 +61,6 @@ export function clientOptions(options: FabricOptions): ConnectionOptions {
     name,
     inboxPrefix: `_hf.i.${name}`,
     maxReconnectAttempts: -1,
-    reconnectTimeWait: RETRY_MS,
-    reconnectJitter: RETRY_JITTER_MS,
-    reconnectJitterTLS: RETRY_JITTER_MS,
     pingInterval: 1000,
     maxPingOut: 2,
     timeout: 1000,
@@ -73,13 +71,17 @@ export function clientOptions(options: FabricOptions): ConnectionOptions {
   };
 }
 
+function retryMs(): number {
+  return RETRY_MS + Math.random() * RETRY_JITTER_MS;
+}
+
 export class Fabric {
   private readonly options: FabricOptions;
   private connection: NatsConnection | undefined;
   private isUp = false;
-  private closed = false;
+  private readonly end = new Cancellation();
   private readonly problems = new ProblemReport((problem) => {
-    if (!this.closed) this.options.report(`NATS: ${problem}`);
+    if (!this.end.aborted) this.options.report(`NATS: ${problem}`);
   });
   private readonly subscriptions: [subject: string, heard: (message: Heard) => void][] = [];
   private readonly upListeners: (() => void)[] = [];
@@ -141,28 +143,49 @@ export class Fabric {
     if (this.isUp) await this.connection?.flush().catch(() => undefined);
   }
 
+  /** Completes whatever NATS does: a server that hangs takes nothing and answers nothing. */
   async close(): Promise<void> {
-    this.closed = true;
-    await this.flush();
-    await this.connection?.close();
-    await this.done;
+    if (this.end.aborted) return this.done;
+    const closing = new Closing(this.options.clock);
+    await closing.step('sending the rest', () => this.flush());
+    this.end.abort();
+    await closing.step('closing the connection', async () => {
+      await this.connection?.close();
+      await this.done;
+    });
   }
 
   private async run(): Promise<void> {
-    while (!this.closed) {
+    while (!this.end.aborted) {
       try {
-        const connection = await connect(clientOptions(this.options));
-        this.connection = connection;
-        if (this.closed) await connection.close();
-        else await this.use(connection);
+        await this.use(await connectNats({ ...clientOptions(this.options), ...this.delays() }));
       } catch (error) {
         this.problems.failed(error);
+      } finally {
+        this.wentDown();
+        // It would dial again by itself, beside the next one.
+        await this.connection?.close();
+        this.connection = undefined;
       }
-      if (!this.closed) await pause(this.options.clock, RETRY_MS + Math.random() * RETRY_JITTER_MS);
+      await pause(this.options.clock, retryMs(), this.end).catch(() => undefined);
     }
   }
 
+  /** A client that does not connect is asked for a delay before each try: there it ends. */
+  private delays(): Pick<ConnectionOptions, 'reconnectDelayHandler'> {
+    return {
+      reconnectDelayHandler: () => {
+        if (this.end.aborted) throw new Error('It is closed.');
+        return retryMs();
+      },
+    };
+  }
+
   private async use(connection: NatsConnection): Promise<void> {
+    this.connection = connection;
+    if (this.end.aborted) return;
+    // Before anything is waited for: a disconnection meanwhile must not be missed.
+    const statuses = connection.status();
     for (const [subject, heard] of this.subscriptions)
       connection.subscribe(subject, {
         callback: (error, message) => {
@@ -170,26 +193,31 @@ export class Fabric {
           else if (!isFromJetStream(message)) heard(heardOf(message));
         },
       });
-    await this.cameUp(connection);
-    for await (const status of connection.status()) await this.noted(status, connection);
-    this.wentDown();
+    void this.cameUp(connection);
+    for await (const status of statuses) this.noted(status, connection);
   }
 
-  private async noted(status: Status, connection: NatsConnection): Promise<void> {
+  private noted(status: Status, connection: NatsConnection): void {
     if (status.type === 'disconnect') this.wentDown();
-    else if (status.type === 'reconnect') await this.cameUp(connection);
+    else if (status.type === 'reconnect') void this.cameUp(connection);
     else if (status.type === 'error') this.problems.failed(status.error);
   }
 
   private async cameUp(connection: NatsConnection): Promise<void> {
-    const version = connection.info?.version ?? 'unknown';
-    const refusal = this.options.refuse?.({ version, address: connection.getServer() });
-    if (refusal !== undefined) {
-      this.problems.failed(refusal);
-      await connection.close();
+    try {
+      const version = connection.info?.version ?? 'unknown';
+      const refusal = this.options.refuse?.({ version, address: connection.getServer() });
+      if (refusal !== undefined) {
+        this.problems.failed(refusal);
+        await connection.close();
+        return;
+      }
+      await connection.flush();
+    } catch {
+      // It is disconnected again, and will come up again.
       return;
     }
-    await connection.flush();
+    if (connection.isClosed()) return;
     this.isUp = true;
     this.problems.over();
     for (const listener of this.upListeners) listener();
