@@ -8,7 +8,7 @@ import { inputProblem } from './input-problem.ts';
 import type { OperationName } from './operation-names.ts';
 import { described, optional } from './schema/described.ts';
 import { count, id, milliseconds, position, shortText, size, text } from './schema/fields.ts';
-import { limits } from './confinement/input.ts';
+import { ceiling, limits } from './confinement/input.ts';
 import { start } from './schema/start.ts';
 
 export type { OperationName };
@@ -54,7 +54,11 @@ export const conditions = described(
 const target = { id: v.string() };
 
 export const operations = {
-  start,
+  start: v.object({
+    ...start.entries,
+    /** Of the owner's tokens at the gateway of a fleet: it holds beside those of this host. */
+    ceiling: v.optional(ceiling),
+  }),
   list: v.object({
     state: optional(
       'Only processes in this state.',

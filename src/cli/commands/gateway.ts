@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { systemClock } from '../../base/clock.ts';
 import type { GatewayOptions } from '../../fleet/gateway/gateway.ts';
 import { gatewayHome } from '../caller.ts';
 import type { Command } from '../arguments/command.ts';
@@ -39,6 +40,7 @@ export const command: Command = {
       const { checkName, nameFrom } = await import('../../fleet/wire/subjects.ts');
       const { authenticatorOf, storeAdmission } =
         await import('../../fleet/identity/credentials.ts');
+      const { OwnerPolicies } = await import('../../host/limits/owner-policies.ts');
       const { randomId } = await import('../../base/ids.ts');
       const { openHome } = await import('../../keeper/home.ts');
       openHome(home);
@@ -51,6 +53,7 @@ export const command: Command = {
       checkServers(servers, authenticator !== undefined);
       const made = `${nameFrom(hostname()).slice(0, 40)}-${randomId().slice(0, 8)}`;
       const name = checkName('gateway', admitted ?? given ?? made);
+      const policies = new OwnerPolicies(home, () => systemClock.wallMs());
       const gateway = openGateway({
         servers,
         name,
@@ -58,6 +61,7 @@ export const command: Command = {
         report: (text) => void out.note(text),
         tls: tlsFor(servers, ca === undefined ? undefined : resolve(caller.cwd, ca)),
         refuse: refuseOldServer,
+        ceilingOf: (owner) => policies.of(owner),
         archive: await archiveAt(archive, home, caller.env),
       });
       const link = gatewayLink(gateway);

@@ -8,7 +8,7 @@ import { Closing } from '../../host/closing.ts';
 import { LedgerTail, type LedgerTailOptions } from '../ledger/ledger-tail.ts';
 import type { Owner } from '../../protocol/host-api.ts';
 import { Fabric, type FabricOptions } from '../wire/fabric.ts';
-import { FleetHost } from '../many/fleet-host.ts';
+import { FleetHost, type FleetHostDeps } from '../many/fleet-host.ts';
 import { ArchiveReader } from '../archive/archive-reader.ts';
 import type { ArchiveStore } from '../archive/archive-store.ts';
 import { Archiver } from '../archive/archiver.ts';
@@ -23,6 +23,8 @@ export interface GatewayOptions extends Omit<FabricOptions, 'clock'> {
   readonly settleMs?: number;
   /** How long an answer about all hosts waits for each of them (default two seconds). */
   readonly listMs?: number;
+  /** What the tokens of an owner at this gateway allow its processes, at whichever host. */
+  readonly ceilingOf?: FleetHostDeps['ceilingOf'];
   /** Where the journals of ended processes are kept, and a folder of this gateway for those that are read from it. */
   readonly archive?:
     | { readonly store: ArchiveStore; readonly folder: string; readonly againMs?: number }
@@ -65,7 +67,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     returned: (host) => calls.returned(host),
   });
   const calls = new LaneCalls({ fabrics, table, clock, gateway: name });
-  const tunnels = new Tunnels({ fabric: bulk, table, clock, gateway: name });
+  const tunnels = new Tunnels({ fabric: bulk, table, clock, gateway: name, ceilingOf: options.ceilingOf });
   const isUp = (): boolean => problemOf([control, bulk]) === undefined;
   const settled = allUp([control, bulk]).then(
     () => new Promise<void>((resolve) => clock.after(settleMs, resolve)),
@@ -88,6 +90,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const archive = kept && new ArchiveReader(kept.store, kept.folder);
   const host = new FleetHost({
     listMs: options.listMs,
+    ceilingOf: options.ceilingOf,
     archive,
     asker: new HostAsker(calls, table),
     table,

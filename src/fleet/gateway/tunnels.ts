@@ -2,6 +2,7 @@
 
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
+import type { OwnerPolicy } from '../../protocol/confinement/confinement.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Owner } from '../../protocol/host-api.ts';
 import { encodeFrame } from '../../keeper/frames.ts';
@@ -25,6 +26,7 @@ export class Tunnels {
     readonly table: HostTable;
     readonly clock: Clock;
     readonly gateway: string;
+    readonly ceilingOf?: ((owner: Owner) => OwnerPolicy | undefined) | undefined;
   };
   private readonly streams = new Map<number, { stream: TunnelStream; host: string }>();
   private lastNumber = 0;
@@ -41,7 +43,7 @@ export class Tunnels {
 
   /** A stream to the server of this host, which takes its bytes for HTTP of this caller. */
   open(host: string, { owner, tokenId }: TunnelCaller): Duplex {
-    const { fabric, table, clock, gateway } = this.options;
+    const { fabric, table, clock, gateway, ceilingOf } = this.options;
     const known = table.get(host);
     if (!fabric.connected) throw new HoldfastError('fabric_degraded', fabric.problem);
     if (known?.state !== 'here') {
@@ -57,7 +59,8 @@ export class Tunnels {
     const send = (message: TunnelMessage): boolean =>
       fabric.publish(subjects.tunnels(host), Buffer.concat(encodeFrame(message)), { reply });
     const { boot } = known.beat;
-    send({ open: { owner, tokenId, boot, untilMs: table.hostNowMs(host) + TTL_MS } });
+    const untilMs = table.hostNowMs(host) + TTL_MS;
+    send({ open: { owner, tokenId, boot, untilMs, ceiling: ceilingOf?.(owner) } });
     const window = (): number => windowBytes(this.streams.size);
     const stream = new TunnelStream({ clock, send, windowBytes: window });
     this.streams.set(number, { stream, host });

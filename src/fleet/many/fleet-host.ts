@@ -28,7 +28,7 @@ import { waitInFleet } from './fleet-waits.ts';
 import { ProcessFinder, type FinderDeps } from './process-finder.ts';
 import { ReadAhead } from './read-ahead.ts';
 import { needAll, scatter } from './scatter.ts';
-import { Starter } from './starter.ts';
+import { Starter, type StarterDeps } from './starter.ts';
 
 export interface FleetHostDeps extends FinderDeps {
   /** Ended processes whose hosts are gone. */
@@ -36,6 +36,7 @@ export interface FleetHostDeps extends FinderDeps {
   /** Why no host can be asked. */
   readonly problem: () => HoldfastError | undefined;
   readonly close: () => Promise<void>;
+  readonly ceilingOf?: StarterDeps['ceilingOf'];
   readonly ledger: LedgerTail;
 }
 

@@ -5,6 +5,8 @@ import type { CancelSignal } from '../../base/cancel-signal.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import type { Owner, Results } from '../../protocol/host-api.ts';
 import type { StartSpec } from '../../protocol/operations.ts';
+import { strictest } from '../../host/limits/ceilings.ts';
+import type { OwnerPolicy } from '../../protocol/confinement/confinement.ts';
 import type { HostAsker } from '../gateway/host-asker.ts';
 import type { HostTable } from '../gateway/host-table.ts';
 import type { Claims, Name } from '../ledger/claims.ts';
@@ -19,6 +21,8 @@ export interface StarterDeps {
   readonly finder: ProcessFinder;
   readonly claims: Claims;
   readonly settled: () => Promise<void>;
+  /** What the owner's tokens at this gateway allow: the host that starts a process enforces it. */
+  readonly ceilingOf?: ((owner: Owner) => OwnerPolicy | undefined) | undefined;
 }
 
 /** Hosts that are tried when one is full. */
@@ -189,7 +193,8 @@ export class Starter {
     this.count(host, 1);
     try {
       const id = params.id ?? newIdAt(host);
-      const request = { op: 'start', owner, params: { ...params, id } } as const;
+      const ceiling = strictest(this.deps.ceilingOf?.(owner), params.ceiling);
+      const request = { op: 'start', owner, params: { ...params, id, ceiling } } as const;
       return await this.deps.asker.ask(host, request, { signal });
     } finally {
       this.count(host, -1);
@@ -220,6 +225,13 @@ function claimsOf({ id, key, labels }: StartSpec): Name[] {
 
 /** The host has not started it, and another one may. */
 function isFull({ code, details }: HoldfastError): boolean {
-  const full = ['too_many_processes', 'too_many_files', 'no_memory', 'limit_reached'];
+  const full = [
+    'too_many_processes',
+    'too_many_files',
+    'no_memory',
+    'limit_reached',
+    'limit_unenforceable',
+    'sandbox_unenforceable',
+  ];
   return full.includes(code) || (code === 'host_unreachable' && details['unclear'] !== true);
 }

@@ -2,6 +2,7 @@
 
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
+import type { OwnerPolicy } from '../../protocol/confinement/confinement.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import { encodeFrame } from '../../keeper/frames.ts';
 import type { Fabric, Heard } from '../wire/fabric.ts';
@@ -17,7 +18,11 @@ import { windowBytes } from '../wire/tunnel-window.ts';
 /** Serves HTTP on a stream whose other end is this caller. */
 export type ServeStream = (
   stream: Duplex,
-  caller: { readonly tokenId: string; readonly owner: Owner },
+  caller: {
+    readonly tokenId: string;
+    readonly owner: Owner;
+    readonly ceiling?: OwnerPolicy | undefined;
+  },
 ) => void;
 
 export interface ServedTunnelsOptions {
@@ -81,8 +86,8 @@ export class ServedTunnels {
     stream.once('close', () => this.streams.delete(reply));
     // 'close' follows.
     stream.on('error', () => undefined);
-    const { tokenId, owner } = opening;
-    serve(stream, { tokenId: `fleet:${tokenId}`, owner: ownerHere(owner) });
+    const { tokenId, owner, ceiling } = opening;
+    serve(stream, { tokenId: `fleet:${tokenId}`, owner: ownerHere(owner), ceiling });
   }
 
   private refusal({ boot, untilMs, owner }: TunnelOpening): string | undefined {

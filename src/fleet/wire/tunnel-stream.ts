@@ -4,6 +4,7 @@
 import { Duplex } from 'node:stream';
 import * as v from 'valibot';
 import type { Clock } from '../../base/clock.ts';
+import { ceiling } from '../../protocol/confinement/input.ts';
 import { decodeFrame } from '../../keeper/frames.ts';
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
@@ -16,6 +17,8 @@ const opening = v.object({
   /** The server of the host that it is meant for, and until when on its monotonic clock. */
   boot: text,
   untilMs: v.number(),
+  /** What the caller's tokens at the gateway allow. */
+  ceiling: v.optional(ceiling),
 });
 
 const message = v.union([

@@ -5,16 +5,16 @@ import type {
   AskedConfinement,
   FilePolicy,
   LimitName,
+  OwnerPolicy,
   ResourceLimits,
   Sandbox,
 } from '../../protocol/confinement/confinement.ts';
 import { isWithin } from './bubblewrap.ts';
 import { absolutePolicy, realPathOf, type PathSurroundings } from './file-rules.ts';
 
-/** What an owner's tokens allow its processes. */
-export interface OwnerPolicy extends AskedConfinement {
-  /** hidden: the state directory is out of reach. none: the admin said that nothing need be hidden. */
-  readonly level: 'hidden' | 'none';
+/** What a start asks for, and what the owner's tokens at a gateway allow. */
+export interface AskedStart extends AskedConfinement {
+  readonly ceiling?: OwnerPolicy | undefined;
 }
 
 export function withinCeiling(
@@ -83,12 +83,11 @@ function above(field: string, why: string): HoldfastError {
   return new HoldfastError('above_ceiling', problem, { field });
 }
 
-/** Of an owner with several tokens: the strictest of each. */
-export function strictest(policies: readonly OwnerPolicy[]): OwnerPolicy | undefined {
-  return policies.reduce<OwnerPolicy | undefined>(
-    (all, next) => (all ? both(all, next) : next),
-    undefined,
-  );
+/** Of an owner with several tokens, here or at a gateway: the strictest of each. */
+export function strictest(
+  ...policies: readonly (OwnerPolicy | undefined)[]
+): OwnerPolicy | undefined {
+  return policies.reduce((all, next) => (all && next ? both(all, next) : (all ?? next)), undefined);
 }
 
 function both(a: OwnerPolicy, b: OwnerPolicy): OwnerPolicy {
@@ -122,6 +121,9 @@ function stricterFiles(a: Files, b: Files): Files {
     ...within(other?.write ?? [], one?.write ?? []),
   ];
   const hide = [...(one?.hide ?? []), ...(other?.hide ?? [])];
-  const read = one?.read ?? other?.read;
+  const read =
+    one?.read && other?.read
+      ? [...new Set([...within(one.read, other.read), ...within(other.read, one.read)])]
+      : (one?.read ?? other?.read);
   return { write: [...new Set(write)], ...(hide.length > 0 && { hide }), ...(read && { read }) };
 }

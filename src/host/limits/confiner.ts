@@ -11,6 +11,7 @@ import type {
   Fence,
   LimitName,
   MeansName,
+  OwnerPolicy,
   Sandbox,
 } from '../../protocol/confinement/confinement.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
@@ -20,7 +21,7 @@ import { noNetworkFilter } from '../../system/confine/seccomp.ts';
 import { findUser } from '../../system/confine/users.ts';
 import type { Posix } from '../../system/posix.ts';
 import { accessTo, bubblewrapArgs } from './bubblewrap.ts';
-import { withinCeiling, type OwnerPolicy } from './ceilings.ts';
+import { withinCeiling } from './ceilings.ts';
 import { fileRules, type FileRule, type PathSurroundings } from './file-rules.ts';
 import type { Machine } from './means.ts';
 

@@ -5,8 +5,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
+import type { OwnerPolicy } from '../../protocol/confinement/confinement.ts';
 import { confinement } from '../../protocol/confinement/input.ts';
-import { strictest, type OwnerPolicy } from './ceilings.ts';
+import { strictest } from './ceilings.ts';
 
 const row = v.object({
   owner: v.string(),
@@ -32,7 +33,7 @@ export class OwnerPolicies {
   of(owner: Owner): OwnerPolicy | undefined {
     const rows = this.current();
     if (rows.size === 0) return undefined;
-    return strictest(withParents(owner).flatMap((each) => this.counted(rows.get(each) ?? [])));
+    return strictest(...withParents(owner).flatMap((each) => this.counted(rows.get(each) ?? [])));
   }
 
   /**

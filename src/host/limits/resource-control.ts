@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { DeferredBatch } from '../../base/deferred-batch.ts';
 import { Turns } from '../../base/turns.ts';
 import { errnoOf } from '../../base/disk.ts';
-import type { AllMeans, AskedConfinement } from '../../protocol/confinement/confinement.ts';
+import type { AllMeans } from '../../protocol/confinement/confinement.ts';
 import { HoldfastError } from '../../protocol/errors.ts';
 import { EVERYONE, type Owner } from '../../protocol/host-api.ts';
 import type { LaunchPlan } from '../../protocol/process.ts';
@@ -17,6 +17,7 @@ import type { Child, ExitStatus } from '../child/child.ts';
 import type { Children } from '../child/children.ts';
 import type { HostOptions } from '../host-options.ts';
 import { explainStart, isGroupRemoved, refuseBlindLook } from '../start/spawn-error.ts';
+import { strictest, type AskedStart } from './ceilings.ts';
 import { decide, type Decision } from './confiner.ts';
 import type { PathSurroundings } from './file-rules.ts';
 import { LimitWatch } from './limit-watch.ts';
@@ -102,23 +103,24 @@ export class ResourceControl {
   }
 
   /** Whether a start needs `decide`. */
-  concerns(owner: Owner, asked: AskedConfinement): boolean {
+  concerns(owner: Owner, asked: AskedStart): boolean {
     return (
       asked.limits !== undefined ||
       asked.sandbox !== undefined ||
+      asked.ceiling !== undefined ||
       this.policies.of(owner) !== undefined
     );
   }
 
   async decide(
     owner: Owner,
-    asked: AskedConfinement,
+    asked: AskedStart,
     surroundings: PathSurroundings,
   ): Promise<Decision> {
     const machine = await this.examined();
     const { posix, hidden, folder } = this.options;
     const visible = [join(folder, 'shells')];
-    const policy = this.policies.of(owner);
+    const policy = strictest(this.policies.of(owner), asked.ceiling);
     return decide(asked, { machine, posix, hidden, visible, policy, surroundings });
   }
 

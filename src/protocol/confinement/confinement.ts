@@ -41,6 +41,12 @@ export interface AskedConfinement {
   readonly enforce?: 'refuse' | 'best' | undefined;
 }
 
+/** What an owner's tokens allow its processes. */
+export interface OwnerPolicy extends AskedConfinement {
+  /** hidden: the state directory is out of reach. none: the admin said that nothing need be hidden. */
+  readonly level: 'hidden' | 'none';
+}
+
 /** watch: the host looks several times per second and ends the processes. */
 type LimitMeans = 'cgroup' | 'watch' | 'rlimit';
 interface HeldLimit {

@@ -1,6 +1,7 @@
 // The part of a start that says what the process may use and touch.
 
 import * as v from 'valibot';
+import type { OwnerPolicy } from './confinement.ts';
 import { optional } from '../schema/described.ts';
 import { shortText, text } from '../schema/fields.ts';
 
@@ -46,3 +47,9 @@ export const confinement = {
     v.picklist(['refuse', 'best']),
   ),
 };
+
+/** What the tokens of an owner allow its processes. */
+export const ceiling: v.GenericSchema<OwnerPolicy> = v.object({
+  level: v.picklist(['hidden', 'none']),
+  ...confinement,
+});

@@ -3,6 +3,7 @@
 
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../base/clock.ts';
+import { strictest } from '../../host/limits/ceilings.ts';
 import type { OwnerPolicies } from '../../host/limits/owner-policies.ts';
 import { HoldfastError, errors } from '../../protocol/errors.ts';
 import type { HostApi } from '../../protocol/host-api.ts';
@@ -220,6 +221,7 @@ export class CodexConnection implements WireListener {
       graceMs,
       sandbox,
       countStart: () => countStart(this.caller),
+      ceiling: this.caller.ceiling,
       report,
     });
     this.methods = { ...methodTable(surroundings), ...processes.methods };
@@ -241,7 +243,10 @@ export class CodexConnection implements WireListener {
       gone: this.closing.signal,
       admin: this.caller.admin,
       home: this.options.home,
-      policy: () => (this.caller.admin ? undefined : this.options.policies.of(this.caller.owner)),
+      policy: () =>
+        this.caller.admin
+          ? undefined
+          : strictest(this.options.policies.of(this.caller.owner), this.caller.ceiling),
     };
   }
 

@@ -1,7 +1,7 @@
 // JSON-RPC as codex speaks it: errors, and the interface of methods. There is no "jsonrpc" member; an error has a code
 // and a text that clients compare.
 
-import type { OwnerPolicy } from '../../host/limits/ceilings.ts';
+import type { OwnerPolicy } from '../../protocol/confinement/confinement.ts';
 
 /** Sent to the client as it is; any other error of a method becomes `failed`. */
 export class RpcError extends Error {

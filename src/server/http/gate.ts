@@ -46,6 +46,8 @@ export interface Caller {
   readonly admin: boolean;
   /** It only reads these processes, through routes that are marked as shared. */
   readonly only?: readonly string[];
+  /** Of a caller at a gateway: what its tokens there allow, beside those of this host. */
+  readonly ceiling?: Bearer['ceiling'];
 }
 
 /** Headers that must not be repeated: it would be ambiguous which one counts. */
@@ -97,8 +99,13 @@ function refusedHost(host: string): string {
 function identifyCaller(request: GateRequest, policy: GatePolicy): Caller {
   const bearer = bearerOf(request, policy);
   if (!bearer) throw unauthorized('The token is not valid: unknown, revoked or expired.');
-  const { tokenId, owner, only } = bearer;
-  const caller = { tokenId, owner, admin: owner === EVERYONE && only === undefined };
+  const { tokenId, owner, only, ceiling } = bearer;
+  const caller = {
+    tokenId,
+    owner,
+    admin: owner === EVERYONE && only === undefined,
+    ...(ceiling && { ceiling }),
+  };
   return only ? { ...caller, only } : caller;
 }
 

@@ -37,6 +37,8 @@ export interface Bearer {
   readonly owner: Owner;
   /** A shared link: it only reads these processes of the owner. */
   readonly only?: readonly string[];
+  /** Of a caller at a gateway: what its tokens there allow. */
+  readonly ceiling?: TokenPolicy | undefined;
 }
 
 const PREFIX = 'hf_';

@@ -3,6 +3,7 @@
 
 import * as v from 'valibot';
 import { optional } from '../../protocol/schema/described.ts';
+import { start } from '../../protocol/schema/start.ts';
 import { operations } from '../../protocol/operations.ts';
 import { hostOperations } from '../fleet-door.ts';
 import { leaseOperations } from './lease-operations.ts';
@@ -28,7 +29,7 @@ const without = <Entries extends v.ObjectEntries>(row: v.ObjectSchema<Entries, u
 const { after, offset, maxBytes, waitMs } = operations.read.entries;
 const pageQuery = { after, offset, maxBytes, waitMs };
 const { timeoutMs } = operations.wait.entries;
-const { waitMs: _waitMs, settleMs: _settleMs, ...started } = operations.start.entries;
+const { waitMs: _waitMs, settleMs: _settleMs, ...started } = start.entries;
 
 export const nativeOperations = {
   start: {
@@ -38,7 +39,7 @@ export const nativeOperations = {
     about:
       'With a key, an equal start attaches to the existing process and a different one is refused. Starts are limited per token; Retry-After says when to try again.',
     query: query({}),
-    body: body(operations.start.entries),
+    body: body(start.entries),
     answer: answers.started,
   },
   run: {

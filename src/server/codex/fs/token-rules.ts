@@ -1,6 +1,6 @@
 // What a token allows a client to do with files through the server itself: no more than its processes may.
 
-import type { OwnerPolicy } from '../../../host/limits/ceilings.ts';
+import type { OwnerPolicy } from '../../../protocol/confinement/confinement.ts';
 import { withoutLinks, type Access, type Rule } from '../sandbox/policy.ts';
 import { bytePath } from './uri.ts';
 

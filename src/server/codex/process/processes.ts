@@ -41,6 +41,8 @@ export interface ProcessesOptions {
   readonly sandbox: SandboxTools;
   /** Counts a start against the rate, or throws. */
   readonly countStart: () => void;
+  /** What the caller's tokens at a gateway allow. */
+  readonly ceiling: StartSpec['ceiling'];
   readonly report: (message: string) => void;
 }
 
@@ -137,8 +139,8 @@ export class SessionProcesses {
 
   /** False: the id is taken. The process is followed at once, without waiting for the answer to the start. */
   private async startOnce(id: string, processId: string, spec: StartSpec): Promise<boolean> {
-    const { host, owner } = this.options;
-    const started = host.start(owner, spec).then(
+    const { host, owner, ceiling } = this.options;
+    const started = host.start(owner, { ...spec, ceiling }).then(
       ({ attached }) => !attached,
       (error: unknown) => {
         if (isCode(error, 'id_taken')) return false;
