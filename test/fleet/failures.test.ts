@@ -11,6 +11,8 @@ import {
   type HostAnswer,
 } from '../../src/fleet/wire/messages.ts';
 import { subjects } from '../../src/fleet/wire/subjects.ts';
+import type { HostApi } from '../../src/protocol/host-api.ts';
+import { operationNames } from '../../src/protocol/operation-names.ts';
 import { Joiner } from '../../src/fleet/member/joiner.ts';
 import { fleetOf, frozenLink, gatewayTo, joined, seen, uniqueName } from '../support/fleet.ts';
 import { failure, inProcess, onCleanup, OWNER, startProcess, waitFor } from '../support/hosts.ts';
@@ -73,6 +75,12 @@ async function rawGateway(host: string): Promise<{
       return [Number(subject.split('.').at(-1)), decodeMessage(bytes) as HostAnswer];
     },
   };
+}
+
+/** Its operations, for a host that does some of them in another way. */
+function bound(host: HostApi): HostApi {
+  const own = operationNames.map((name) => [name, host[name].bind(host)]);
+  return { ...(Object.fromEntries(own) as HostApi), close: () => host.close() };
 }
 
 describe.skipIf(!hasNats)(`a request${LEFT_OUT}`, () => {
@@ -210,6 +218,40 @@ describe.skipIf(!hasNats)(`a host${LEFT_OUT}`, () => {
     const { name } = await joined({ host: await inProcess() });
     await seen(gateway, name, 'here');
     expect(gateway.hosts().map((known) => known.name)).toEqual([name]);
+  });
+
+  it('[FL25] one that answers waits at once, or one page for ever, does not keep a gateway busy', async () => {
+    const honest = await inProcess();
+    const counts = { completions: 0, changes: 0 };
+    const row = { id: 'x', owner: OWNER, number: 1, atMs: 1, command: '' };
+    const host = {
+      ...bound(await inProcess()),
+      completions: async () => {
+        counts.completions += 1;
+        return { completions: Array.from({ length: 1000 }, () => row) as never };
+      },
+      changes: async () => {
+        counts.changes += 1;
+        return { epoch: 'e', version: 1, reset: false, more: false, changed: [], removed: [] };
+      },
+    };
+    const [liar, other] = [await joined({ host }), await joined({ host: honest })];
+    const { host: api } = await gatewayTo([liar.name, other.name]);
+    const { completions } = await api.completions(OWNER, {});
+    const after = completions.at(-1)?.number;
+    expect(counts.completions).toBeLessThan(10);
+    const { epoch, version } = await api.changes(OWNER, {});
+    Object.assign(counts, { completions: 0, changes: 0 });
+    const [none] = await Promise.all([
+      api.completions(OWNER, { waitMs: 1000, after }),
+      api.changes(OWNER, { waitMs: 1000, epoch, after: version }),
+    ]);
+    expect(none).toEqual({ completions: [] });
+    expect(counts.completions).toBeLessThan(20);
+    expect(counts.changes).toBeLessThan(20);
+    const ended = api.completions(OWNER, { waitMs: 60_000, after });
+    await honest.start(OWNER, { command: 'exit 3' });
+    expect((await ended).completions).toMatchObject([{ outcome: { kind: 'exit', code: 3 } }]);
   });
 
   it('[FL26] its beat does not wait for requests, and asking about nothing leaves nothing behind', async () => {

@@ -6,7 +6,7 @@ import { randomId } from '../../base/ids.ts';
 import type { Owner, Results } from '../../protocol/host-api.ts';
 import type { Params } from '../../protocol/operations.ts';
 import type { FinderDeps } from './process-finder.ts';
-import { firstOfAny, scatter } from './scatter.ts';
+import { firstOfAny, IdleAnswers, scatter } from './scatter.ts';
 
 type Changes = Results['changes'];
 
@@ -44,6 +44,7 @@ export class FleetChanges {
     let position: Position = new Map(last);
     let reset = last === undefined;
     const untilUs = clock.nowUs() + waitMs * 1000;
+    const idle = new IdleAnswers();
     for (;;) {
       const taken = await this.take(owner, position, limit, signal);
       if (taken === 'anew') {
@@ -60,7 +61,8 @@ export class FleetChanges {
         cursor.positions.delete(cursor.version - KEPT_POSITIONS);
         return { epoch: cursor.epoch, version: cursor.version, reset, ...taken };
       }
-      await this.nextChange(owner, position, Math.ceil(leftMs), signal);
+      const wait = { waitMs: Math.ceil(leftMs), idle };
+      idle.note(await this.nextChange(owner, position, wait, signal));
     }
   }
 
@@ -110,14 +112,14 @@ export class FleetChanges {
   private nextChange(
     owner: Owner,
     position: Position,
-    waitMs: number,
+    { waitMs, idle }: { readonly waitMs: number; readonly idle: IdleAnswers },
     signal: CancelSignal | undefined,
-  ): Promise<void> {
+  ): Promise<string | undefined> {
     const wait = async (host: string, stop: CancelSignal): Promise<unknown> => {
       const { epoch, version: after } = position.get(host) ?? {};
       const params = { epoch, after, limit: 1, waitMs };
       return this.deps.asker.ask(host, { op: 'changes', owner, params }, { signal: stop });
     };
-    return firstOfAny(this.deps, wait, waitMs, signal);
+    return firstOfAny(this.deps, wait, { waitMs, idle }, signal);
   }
 }

@@ -5,7 +5,7 @@ import type { Completion, Owner, Results } from '../../protocol/host-api.ts';
 import type { Params } from '../../protocol/operations.ts';
 import { pageLength, placeOf, saltOf } from './fleet-order.ts';
 import type { FinderDeps } from './process-finder.ts';
-import { firstOfAny, scatter } from './scatter.ts';
+import { firstOfAny, IdleAnswers, scatter } from './scatter.ts';
 
 interface Placed {
   readonly host: string;
@@ -15,6 +15,8 @@ interface Placed {
 }
 
 const PAGE_ROWS = 1000;
+/** Of one host in one answer: one that lies may send pages for ever. */
+const MOST_PENDING = 100_000;
 
 export class FleetFeed {
   private readonly deps: FinderDeps;
@@ -32,6 +34,7 @@ export class FleetFeed {
     const { clock, settled } = this.deps;
     await settled();
     const untilUs = clock.nowUs() + waitMs * 1000;
+    const idle = new IdleAnswers();
     for (;;) {
       const all = await this.pending(owner, subscriber, signal);
       const found = all.filter(({ completion }) => completion.number > after);
@@ -40,7 +43,8 @@ export class FleetFeed {
       const leftMs = (untilUs - clock.nowUs()) / 1000;
       if (shown.length > 0 || leftMs <= 0)
         return { completions: shown.map(({ completion }) => completion) };
-      await this.nextAfter(all, owner, { subscriber, waitMs: Math.ceil(leftMs) }, signal);
+      const wait = { subscriber, waitMs: Math.ceil(leftMs), idle };
+      idle.note(await this.nextAfter(all, owner, wait, signal));
     }
   }
 
@@ -99,8 +103,10 @@ export class FleetFeed {
         const number = placeOf(atMs, 2 * (salt + local) + 1);
         found.push({ host, local, completion: { ...completion, host, number } });
       }
-      if (completions.length < PAGE_ROWS) return found;
-      after = completions.at(-1)?.number ?? after;
+      const last = completions.at(-1)?.number ?? after;
+      if (completions.length < PAGE_ROWS || last <= after || found.length >= MOST_PENDING)
+        return found;
+      after = last;
     }
   }
 
@@ -108,9 +114,9 @@ export class FleetFeed {
   private nextAfter(
     known: readonly Placed[],
     owner: Owner,
-    params: { readonly subscriber: string | undefined; readonly waitMs: number },
+    { idle, ...params }: { subscriber: string | undefined; waitMs: number; idle: IdleAnswers },
     signal: CancelSignal | undefined,
-  ): Promise<void> {
+  ): Promise<string | undefined> {
     const newest = new Map<string, number>();
     for (const { host, local } of known) newest.set(host, Math.max(local, newest.get(host) ?? 0));
     const wait = (host: string, stop: CancelSignal): Promise<unknown> => {
@@ -118,6 +124,6 @@ export class FleetFeed {
       const request = { op: 'completions', owner, params: asked } as const;
       return this.deps.asker.ask(host, request, { signal: stop });
     };
-    return firstOfAny(this.deps, wait, params.waitMs, signal);
+    return firstOfAny(this.deps, wait, { waitMs: params.waitMs, idle }, signal);
   }
 }

@@ -7,6 +7,8 @@ import { HoldfastError } from '../../protocol/errors.ts';
 import type { HostTable } from '../gateway/host-table.ts';
 
 const DEFAULT_LIST_MS = 2000;
+/** One that ends just after it was looked for makes one. */
+const MOST_IDLE_ANSWERS = 3;
 
 export interface Gathered<T> {
   readonly answers: readonly { readonly host: string; readonly answer: T }[];
@@ -82,29 +84,43 @@ export function needAll<T>({ answers, missing }: Gathered<T>): Gathered<T>['answ
   throw new HoldfastError('host_unreachable', problem, { hosts: [...missing.keys()] });
 }
 
+/** Hosts that answered a wait although they had nothing. A host that lies would keep the gateway busy for ever. */
+export class IdleAnswers {
+  private readonly counts = new Map<string, number>();
+
+  note(host: string | undefined): void {
+    if (host !== undefined) this.counts.set(host, (this.counts.get(host) ?? 0) + 1);
+  }
+
+  /** It is waited for no more. */
+  areTooMany(host: string): boolean {
+    return (this.counts.get(host) ?? 0) >= MOST_IDLE_ANSWERS;
+  }
+}
+
 /**
- * Resolves with the first answer of any host, when the hosts change, or when the time is over. A host that fails is waited for
+ * Resolves with the host that answers first, when the hosts change, or when the time is over. A host that fails is waited for
  * no more: the next change of the hosts looks again.
  */
 export async function firstOfAny(
   { table, clock }: ScatterDeps,
   wait: (host: string, signal: CancelSignal) => Promise<unknown>,
-  waitMs: number,
+  { waitMs, idle }: { readonly waitMs: number; readonly idle: IdleAnswers },
   signal?: CancelSignal,
-): Promise<void> {
+): Promise<string | undefined> {
   const rest = new Cancellation();
   const stop = (): void => rest.abort();
   signal?.addEventListener('abort', stop);
   let cancelLate = (): void => undefined;
   try {
-    await new Promise<void>((resolve, reject) => {
+    return await new Promise<string | undefined>((resolve, reject) => {
       rest.addEventListener('abort', () => reject(abortedError()));
-      cancelLate = clock.after(waitMs, resolve);
-      void table.changed().then(resolve);
+      cancelLate = clock.after(waitMs, () => resolve(undefined));
+      void table.changed().then(() => resolve(undefined));
       for (const { name, state } of table.all())
-        if (state === 'here')
+        if (state === 'here' && !idle.areTooMany(name))
           wait(name, rest).then(
-            () => resolve(),
+            () => resolve(name),
             () => undefined,
           );
     });
