@@ -1,12 +1,26 @@
 // A fleet on its bad days: nodes and leaders that die or hang, a link that freezes, a gateway that is killed, readers that stop.
 
-import { readFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { request } from 'node:http';
 import { connect as dial, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect as connectNats } from '@nats-io/transport-node';
 import { connect } from '../dist/client/connect.js';
+import { ArchiveReader } from '../dist/fleet/archive/archive-reader.js';
+import { openStore } from '../dist/fleet/archive/archive-store.js';
 import { openFleet } from './support/fleet.mjs';
 import { MiB, row } from './support/rows.mjs';
 import { nowMs, percentile } from './support/statistics.mjs';
@@ -17,6 +31,9 @@ const CUT_MS = Number(process.env.FLEET_CUT_MS ?? 60_000);
 const ENDS_PER_SECOND = 50;
 const READERS = 20;
 const FLOOD_MS = 20_000;
+const ROUNDS = 50;
+const ARCHIVED_BYTES = 64 * MiB;
+const FLIPS = 40;
 
 /** Each with a fleet of its own. */
 export const failures = {
@@ -112,6 +129,106 @@ export const failures = {
     });
   },
 
+  async quorum(context) {
+    return withFleet({ jetStream: true }, async (fleet) => {
+      context.progress('two of three nodes are dead');
+      const host = await fleet.host('h1', 2, fleet.urls.join(','));
+      const gateway = await fleet.gateway('g1', 2, [], fleet.urls.join(','));
+      await started(gateway, 'true');
+      const feed = follow(gateway);
+      const { process } = await started(gateway, 'sleep 600');
+      for (const index of [0, 1]) fleet.node(index).kill('SIGKILL');
+      const began = nowMs();
+      while (!(await answers(gateway, process.id))) await rest(20);
+      const value = nowMs() - began;
+      const names = Array.from({ length: ROUNDS }, (_, index) => `n${index}`);
+      let failed = 0;
+      for (const name of names) {
+        const spec = { command: 'true', name, waitMs: 60_000 };
+        await gateway.caller.call('POST', '/v1/processes', spec).catch(() => (failed += 1));
+      }
+      const key = await gateway.caller
+        .call('POST', '/v1/processes', { command: 'true', key: 'k' })
+        .then(() => 'started', (error) => JSON.parse(error.message).code);
+      for (const index of [0, 1]) await fleet.startNode(index);
+      const { lost, twice, disorder } = await feed.judge(names);
+      return [
+        row({
+          what: 'two of three nodes killed: calls are answered again',
+          value,
+          unit: 'ms',
+          atMost: 6000,
+        }),
+        row({
+          what: 'meanwhile: starts without a key that failed',
+          value: failed,
+          unit: 'count',
+          atMost: 0,
+          note: `of ${ROUNDS}`,
+        }),
+        row({
+          what: 'meanwhile: starts with a key that were not refused',
+          value: key === 'fabric_degraded' ? 0 : 1,
+          unit: 'count',
+          atMost: 0,
+          note: key,
+        }),
+        row({
+          what: 'two nodes back: ends lost, told twice or out of order',
+          value: lost + twice + disorder,
+          unit: 'count',
+          atMost: 0,
+          note: `${names.length} ends`,
+        }),
+      ];
+    });
+  },
+
+  async archive(context) {
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-archive-'));
+    try {
+      return await withFleet({ nodes: 1, jetStream: true }, async (fleet) => {
+        context.progress('64 MiB in an archive');
+        const host = await fleet.host('h1');
+        const gateway = await fleet.gateway('g1', 0, ['--archive', `file://${folder}`]);
+        const command = `yes 0123456789abcdef | head -c ${ARCHIVED_BYTES}`;
+        const { process } = await started(gateway, command);
+        const sum = ({ caller }) =>
+          caller.call('GET', `/v1/processes/${process.id}/bytes`, undefined, { hash: true });
+        const store = await openStore(`file://${folder}`, undefined);
+        while ((await store.list(`m/${process.id}/`)).length === 0) await rest(50);
+        const wanted = await sum(host);
+        host.child.kill('SIGKILL');
+        globalThis.process.kill(host.keeperPid, 'SIGKILL');
+        while ((await gateway.caller.call('GET', '/v1/hosts')).hosts[0]?.state === 'here')
+          await rest(20);
+        const began = nowMs();
+        const found = await sum(gateway);
+        const readMs = nowMs() - began;
+        context.progress(`${FLIPS} flipped bits`);
+        const shown = await countShown(store, folder, process.id);
+        return [
+          row({
+            what: 'archived 64 MiB read without the host: differs',
+            value: found === wanted ? 0 : 1,
+            unit: 'count',
+            atMost: 0,
+            note: `read in ${(readMs / 1000).toFixed(1)} s`,
+          }),
+          row({
+            what: 'flipped bits of the archive that were not refused',
+            value: shown,
+            unit: 'count',
+            atMost: 0,
+            note: `of ${FLIPS}`,
+          }),
+        ];
+      });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+
   async partition(context) {
     return withFleet({ nodes: 1, jetStream: true }, async (fleet) => {
       context.progress(`the link of a host is frozen for ${CUT_MS / 1000} s`);
@@ -179,6 +296,35 @@ export const failures = {
     });
   },
 };
+
+/** Flips one bit at a time, spread over all files of the archive. */
+async function countShown(store, folder, id) {
+  const cache = join(folder, 'cache');
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+  let shown = 0;
+  for (let flip = 0; flip < FLIPS; flip += 1) {
+    const path = files[flip % files.length];
+    const { size } = statSync(path);
+    const at = Math.floor((size * (flip + 0.5)) / FLIPS);
+    const file = openSync(path, 'r+');
+    const good = Buffer.alloc(1);
+    readSync(file, good, 0, 1, at);
+    writeSync(file, Buffer.from([good[0] ^ (1 << (flip & 7))]), 0, 1, at);
+    const reader = new ArchiveReader(store, cache);
+    await reader.use('*', id, async () => undefined).then(
+      () => (shown += 1),
+      (error) => {
+        if (error.code !== 'archive_damaged') throw error;
+      },
+    );
+    await reader.close();
+    writeSync(file, good, 0, 1, at);
+    closeSync(file);
+  }
+  return shown;
+}
 
 async function withFleet(options, act) {
   const fleet = await openFleet(options);

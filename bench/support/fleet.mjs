@@ -2,6 +2,7 @@
 // simulated.
 
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -73,8 +74,8 @@ export async function openFleet({ nodes = NODES, jetStream = false } = {}) {
     startNode,
     host: (name, node = 0, url = urls[node]) =>
       programAt(['join', url, '--name', name], join(folder, name)),
-    gateway: (name, node = 0) =>
-      programAt(['gateway', urls[node], '--name', name], join(folder, name)),
+    gateway: (name, node = 0, more = [], url = urls[node]) =>
+      programAt(['gateway', url, '--name', name, ...more], join(folder, name)),
     simulate: (count, rowsEach) => simulateHosts(urls, count, rowsEach),
     async close() {
       for (const child of children) child.kill('SIGCONT');
@@ -100,18 +101,22 @@ class Caller {
     this.headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   }
 
-  /** The answer as JSON, or the number of its bytes. */
-  call(method, path, body, { count = false } = {}) {
+  /** The answer as JSON, or the number or the checksum of its bytes. */
+  call(method, path, body, { count = false, hash = false } = {}) {
     return new Promise((resolve, reject) => {
       const { agent, headers } = this;
       const asked = request(`${this.url}${path}`, { method, agent, headers }, (response) => {
         let [bytes, parts] = [0, []];
+        const sum = createHash('sha256');
         response.on('data', (part) => {
           bytes += part.length;
-          if (!count) parts.push(part);
+          if (hash) sum.update(part);
+          else if (!count) parts.push(part);
         });
         response.once('end', () => {
           if (count) return resolve(bytes);
+          if (hash && response.statusCode === 200) return resolve(sum.digest('hex'));
+          if (hash) return reject(new Error(`the answer is ${response.statusCode}`));
           const answer = JSON.parse(Buffer.concat(parts).toString());
           return answer.error ? reject(new Error(JSON.stringify(answer.error))) : resolve(answer);
         });
