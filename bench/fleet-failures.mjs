@@ -149,7 +149,10 @@ export const failures = {
       }
       const key = await gateway.caller
         .call('POST', '/v1/processes', { command: 'true', key: 'k' })
-        .then(() => 'started', (error) => JSON.parse(error.message).code);
+        .then(
+          () => 'started',
+          (error) => JSON.parse(error.message).code,
+        );
       for (const index of [0, 1]) await fleet.startNode(index);
       const { lost, twice, disorder } = await feed.judge(names);
       return [
@@ -313,12 +316,14 @@ async function countShown(store, folder, id) {
     readSync(file, good, 0, 1, at);
     writeSync(file, Buffer.from([good[0] ^ (1 << (flip & 7))]), 0, 1, at);
     const reader = new ArchiveReader(store, cache);
-    await reader.use('*', id, async () => undefined).then(
-      () => (shown += 1),
-      (error) => {
-        if (error.code !== 'archive_damaged') throw error;
-      },
-    );
+    await reader
+      .use('*', id, async () => undefined)
+      .then(
+        () => (shown += 1),
+        (error) => {
+          if (error.code !== 'archive_damaged') throw error;
+        },
+      );
     await reader.close();
     writeSync(file, good, 0, 1, at);
     closeSync(file);

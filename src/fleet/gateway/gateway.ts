@@ -67,7 +67,13 @@ export function openGateway(options: GatewayOptions): Gateway {
     returned: (host) => calls.returned(host),
   });
   const calls = new LaneCalls({ fabrics, table, clock, gateway: name });
-  const tunnels = new Tunnels({ fabric: bulk, table, clock, gateway: name, ceilingOf: options.ceilingOf });
+  const tunnels = new Tunnels({
+    fabric: bulk,
+    table,
+    clock,
+    gateway: name,
+    ceilingOf: options.ceilingOf,
+  });
   const isUp = (): boolean => problemOf([control, bulk]) === undefined;
   const settled = allUp([control, bulk]).then(
     () => new Promise<void>((resolve) => clock.after(settleMs, resolve)),

@@ -30,13 +30,12 @@ import { ReadAhead } from './read-ahead.ts';
 import { needAll, scatter } from './scatter.ts';
 import { Starter, type StarterDeps } from './starter.ts';
 
-export interface FleetHostDeps extends FinderDeps {
+export interface FleetHostDeps extends FinderDeps, Pick<StarterDeps, 'ceilingOf'> {
   /** Ended processes whose hosts are gone. */
   readonly archive?: ArchiveReader | undefined;
   /** Why no host can be asked. */
   readonly problem: () => HoldfastError | undefined;
   readonly close: () => Promise<void>;
-  readonly ceilingOf?: StarterDeps['ceilingOf'];
   readonly ledger: LedgerTail;
 }
 

@@ -112,11 +112,7 @@ export class ResourceControl {
     );
   }
 
-  async decide(
-    owner: Owner,
-    asked: AskedStart,
-    surroundings: PathSurroundings,
-  ): Promise<Decision> {
+  async decide(owner: Owner, asked: AskedStart, surroundings: PathSurroundings): Promise<Decision> {
     const machine = await this.examined();
     const { posix, hidden, folder } = this.options;
     const visible = [join(folder, 'shells')];
