@@ -63,7 +63,7 @@ const NOBODY = {
   nothing:
     'This program came from a process that Holdfast started, but left its session and environment and lost its parents: nobody knows which process it was.',
   keeper:
-    'This program came from a process of the keeper of another state directory, so nobody knows here what it may do.',
+    'This program is in a sandbox of the keeper of another state directory, so nobody knows here what it may do.',
   namespace:
     'This program is in a pid namespace of its own, as of a container or a sandbox, so nobody knows here what it may do.',
 };

@@ -22,7 +22,7 @@ export interface CallerOrigin {
   readonly inside: boolean;
   /** Of the process it came from; absent when that is not known. */
   readonly owner?: Owner;
-  /** It came from elsewhere, and is confined there: by a process of another keeper, or by a pid namespace of its own. */
+  /** It came from elsewhere, and is confined there: in a sandbox of another keeper, or in a pid namespace of its own. */
   readonly confinedBy?: 'keeper' | 'namespace';
 }
 

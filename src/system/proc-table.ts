@@ -213,10 +213,12 @@ export function nameOf(pid: number): string {
   return readIfPossible(`/proc/${pid}/comm`)?.toString().trim() ?? '';
 }
 
-/** How many pid namespaces it is in that /proc shows, from ours on; 0 if it has ended. */
-export function namespaceDepth(pid: number): number {
+/** What its status says of its confinement; of one that has ended, that there is none. */
+export function statusOf(pid: number): { namespaces: number; hasNoNewPrivileges: boolean } {
   const text = readIfPossible(`/proc/${pid}/status`)?.toString('latin1') ?? '';
-  return /^NSpid:(.*)$/m.exec(text)?.[1]?.trim().split(/\s+/).length ?? 0;
+  // Its number in each pid namespace, from that of /proc on.
+  const numbers = /^NSpid:(.*)$/m.exec(text)?.[1]?.trim().split(/\s+/) ?? [];
+  return { namespaces: numbers.length, hasNoNewPrivileges: /^NoNewPrivs:\s+1$/m.test(text) };
 }
 
 /** The file behind its standard input; undefined if we may not read that. */

@@ -1,8 +1,8 @@
-// Whether a program that did not come from this host is confined by something else: another keeper, or a pid namespace below
-// ours, as a container or a sandbox has. The keeper cannot know what such a program may do.
+// Whether a program that did not come from this host is confined by something else: it is in a pid namespace below ours, as of
+// a sandbox or a container, or another keeper took privileges from it. We cannot know what such a program may do.
 
 import type { CallerOrigin } from '../../protocol/host-api.ts';
-import { nameOf, namespaceDepth, systemTable } from '../../system/proc-table.ts';
+import { nameOf, statusOf, systemTable } from '../../system/proc-table.ts';
 import { lineUpTo } from './origin.ts';
 
 /**
@@ -15,15 +15,20 @@ const NOBODY = 0;
 
 /** Undefined: by nothing that we can see. The caller holds the program by a pidfd. */
 export function confinedElsewhere(pid: number): CallerOrigin['confinedBy'] {
-  const ours = ancestorsOf(systemTable.self) ?? [];
-  const theirs = ancestorsOf(pid);
-  // A keeper that started both of us separates nothing.
-  if (!theirs || theirs.some((each) => !ours.includes(each) && nameOf(each) === KEEPER_TITLE))
-    return 'keeper';
-  return namespaceDepth(pid) > namespaceDepth(systemTable.self) ? 'namespace' : undefined;
+  const { namespaces, hasNoNewPrivileges } = statusOf(pid);
+  const isBelow = namespaces > statusOf(systemTable.self).namespaces;
+  if (!isBelow && !hasNoNewPrivileges) return undefined;
+  if (isOfAnotherKeeper(pid)) return 'keeper';
+  return isBelow ? 'namespace' : undefined;
 }
 
-/** Itself included; undefined when it has ended, or when the chain is too long to be honest. */
-function ancestorsOf(pid: number): number[] | undefined {
-  return lineUpTo(NOBODY, pid)?.entries.map((entry) => entry.pid);
+/** A keeper that started both of us separates nothing. */
+function isOfAnotherKeeper(pid: number): boolean {
+  const ours = ancestorsOf(systemTable.self);
+  return ancestorsOf(pid).some((each) => !ours.includes(each) && nameOf(each) === KEEPER_TITLE);
+}
+
+/** Itself included. */
+function ancestorsOf(pid: number): number[] {
+  return lineUpTo(NOBODY, pid)?.entries.map((entry) => entry.pid) ?? [];
 }
