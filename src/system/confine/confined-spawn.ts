@@ -48,8 +48,15 @@ const FIELDS = [
   'error',
   'step',
 ] as const;
-type Request = Partial<Record<(typeof FIELDS)[number], bigint>>;
-type Point = (bytes: ArrayBufferView) => bigint;
+type Field = (typeof FIELDS)[number];
+const PLACES = Object.fromEntries(FIELDS.map((field, at) => [field, at])) as Record<Field, number>;
+const WORD = 8;
+/** Whatever is not asked for is -1 or 0. */
+const NOTHING = BigInt64Array.from(FIELDS, (field) =>
+  ['input', 'group', 'uid', 'gid', 'domain', 'ready'].includes(field) ? -1n : 0n,
+);
+/** What a field points to. */
+type Part = readonly [field: Field, bytes: Uint8Array];
 
 /** What failed, by `step`. */
 const STEPS = [
@@ -84,88 +91,95 @@ export function bindConfinedSpawn({ native, address }: Binding) {
       'int hf_spawn(void *request, const char *file, const char **argv, void *env)',
     );
   };
-  /** Keeps memory alive that only the request points to. */
+  /** Keeps memory alive that only native code refers to. */
   const inUse = new Set<object>();
-
-  const requestOf = (spawn: FencedSpawn, kept: object[]): BigInt64Array => {
-    const point: Point = (bytes) => {
-      kept.push(bytes);
-      return address(bytes);
-    };
-    const values: Request = {
-      ...stdioOf(spawn.stdio, point),
-      ...fenceOf(spawn.fence, point),
-      folder: point(cText(spawn.cwd)),
-    };
-    const request = new BigInt64Array(new ArrayBuffer(8 * FIELDS.length));
-    for (const [at, field] of FIELDS.entries())
-      request[at] = BigInt.asIntN(64, values[field] ?? 0n);
-    return request;
-  };
 
   return {
     /** As `spawn` of posix-spawn.ts. */
     async spawnFenced(spawn: FencedSpawn, here: boolean): Promise<number> {
       const { now, threaded } = (library ??= load());
-      const kept: object[] = [];
-      const request = requestOf(spawn, kept);
+      const request = requestOf(spawn, address);
       const given = [request, spawn.file, spawn.argv, spawn.env];
-      kept.push(request);
-      inUse.add(kept);
+      inUse.add(request);
       try {
         const pid = here ? now(...given) : await threaded(...given);
         if (pid > 0) return pid;
-        throw new PosixError(errnoName(-pid), STEPS[Number(request.at(-1))] ?? 'clone');
+        throw new PosixError(errnoName(-pid), STEPS[Number(request[PLACES.step])] ?? 'clone');
       } finally {
-        inUse.delete(kept);
+        inUse.delete(request);
       }
     },
   };
 }
 
-function stdioOf(stdio: PipeStdio | TerminalStdio, point: Point): Request {
-  if ('terminal' in stdio) return { terminal: point(cText(stdio.terminal)) };
-  const { input = -1, output, errors } = stdio;
-  return { input: BigInt(input), output: BigInt(output), errors: BigInt(errors) };
-}
-
-function fenceOf(fence: Fence, point: Point): Request {
-  const { user, filter } = fence;
-  const limits = (fence.limits ?? []).flatMap(({ resource, soft, hard }) => [resource, soft, hard]);
-  const groups = Uint32Array.from(user?.groups ?? []);
-  return {
-    group: BigInt(fence.group ?? -1),
-    limits: limits.length === 0 ? 0n : point(fixed(BigUint64Array.from(limits, BigInt))),
-    limitCount: BigInt(limits.length / 3),
-    uid: BigInt(user?.uid ?? -1),
-    gid: BigInt(user?.gid ?? -1),
-    groups: groups.length === 0 ? 0n : point(fixed(groups)),
-    groupCount: BigInt(groups.length),
-    dropsPrivileges: fence.dropsPrivileges === true ? 1n : 0n,
-    domain: BigInt(fence.domain ?? -1),
-    filter: filter ? point(program(filter, point)) : 0n,
-    ignoredSignals: fence.ignoresSignals === true ? ENDING_SIGNALS : 0n,
-    ready: BigInt(fence.ready ?? -1),
+/** With all that it points to in one block, because asking for an address takes longer than filling it. */
+function requestOf({ stdio, fence, cwd }: FencedSpawn, address: Binding['address']): BigInt64Array {
+  const parts = [['folder', cText(cwd)] as const, ...partsOf(stdio, fence)];
+  const sizes = parts.map(([, bytes]) => Math.ceil(bytes.length / WORD) * WORD);
+  const head = NOTHING.byteLength;
+  // V8 may move the memory of a small typed array, but not that of an ArrayBuffer.
+  const block = new ArrayBuffer(sizes.reduce((all, size) => all + size, head));
+  const request = new BigInt64Array(block);
+  request.set(NOTHING);
+  const start = address(request);
+  let at = head;
+  for (const [index, [field, bytes]] of parts.entries()) {
+    new Uint8Array(block, at).set(bytes);
+    request[PLACES[field]] = start + BigInt(at);
+    if (field === 'filter') request[at / WORD + 1] = start + BigInt(at + FILTER_HEAD);
+    at += sizes[index] ?? 0;
+  }
+  const put = (field: Field, value: number | undefined): void => {
+    if (value !== undefined) request[PLACES[field]] = BigInt(value);
   };
+  if (!('terminal' in stdio)) {
+    put('input', stdio.input);
+    put('output', stdio.output);
+    put('errors', stdio.errors);
+  }
+  put('group', fence.group);
+  put('limitCount', fence.limits?.length);
+  put('uid', fence.user?.uid);
+  put('gid', fence.user?.gid);
+  put('groupCount', fence.user?.groups.length);
+  put('dropsPrivileges', fence.dropsPrivileges === true ? 1 : 0);
+  put('domain', fence.domain);
+  put('ready', fence.ready);
+  if (fence.ignoresSignals === true)
+    request[PLACES.ignoredSignals] = BigInt.asIntN(64, ENDING_SIGNALS);
+  return request;
 }
 
-/** In an ArrayBuffer of its own, which V8 does not move. */
-function fixed<T extends BigUint64Array | Uint32Array>(values: T): T {
-  const copy = new ArrayBuffer(values.byteLength);
-  const same = values instanceof BigUint64Array ? new BigUint64Array(copy) : new Uint32Array(copy);
-  (same as BigUint64Array).set(values as BigUint64Array);
-  return same as T;
+function partsOf(stdio: PipeStdio | TerminalStdio, { limits, user, filter }: Fence): Part[] {
+  const parts: Part[] = [];
+  if ('terminal' in stdio) parts.push(['terminal', cText(stdio.terminal)]);
+  if (limits && limits.length > 0) parts.push(['limits', limitWords(limits)]);
+  if (user && user.groups.length > 0)
+    parts.push(['groups', new Uint8Array(Uint32Array.from(user.groups).buffer)]);
+  if (filter) parts.push(['filter', filterProgram(filter)]);
+  return parts;
+}
+
+function limitWords(limits: NonNullable<Fence['limits']>): Uint8Array {
+  const words = new BigUint64Array(limits.length * 3);
+  for (const [at, { resource, soft, hard }] of limits.entries()) {
+    words[at * 3] = BigInt(resource);
+    words[at * 3 + 1] = BigInt(soft);
+    words[at * 3 + 2] = BigInt(hard);
+  }
+  return new Uint8Array(words.buffer);
 }
 
 function cText(text: string): Uint8Array {
-  const bytes = new Uint8Array(new ArrayBuffer(Buffer.byteLength(text) + 1));
-  bytes.set(Buffer.from(text));
-  return bytes;
+  return Buffer.from(`${text}\0`);
 }
 
-/** struct sock_fprog: how many instructions of 8 bytes, and where. */
-function program(filter: Uint8Array, point: Point): BigUint64Array {
-  const code = new Uint8Array(new ArrayBuffer(filter.length));
-  code.set(filter);
-  return fixed(BigUint64Array.from([BigInt(filter.length / 8), point(code)]));
+const FILTER_HEAD = 2 * WORD;
+
+/** struct sock_fprog: how many instructions of 8 bytes, and where; behind it, these. */
+function filterProgram(filter: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(FILTER_HEAD + filter.length);
+  new DataView(bytes.buffer).setUint16(0, filter.length / WORD, true);
+  bytes.set(filter, FILTER_HEAD);
+  return bytes;
 }
