@@ -1,7 +1,7 @@
 // What a start asks for opens nothing that its sandbox hides: the state directory, and the machine's own /proc, /sys and /dev.
 
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { StartSpec } from '../../src/protocol/operations.ts';
@@ -15,8 +15,9 @@ const hides = means.hidden.by === 'bubblewrap';
 async function hidden({
   home = temporaryFolder(),
   policy,
-}: { home?: string; policy?: TokenPolicy } = {}) {
-  const link = await overKeeper({ folder: home });
+  bubblewrap,
+}: { home?: string; policy?: TokenPolicy; bubblewrap?: string } = {}) {
+  const link = await overKeeper({ folder: home, bubblewrap });
   new Tokens(home, systemClock).create('alice', undefined, undefined, policy);
   writeFileSync(join(home, 'secret'), 'SECRET\n');
   const run = async (spec: StartSpec): Promise<string> => {
@@ -104,4 +105,33 @@ describe.skipIf(!hides)('a sandbox that a start asks for', () => {
     expect([written, user]).toEqual(['file', String(process.getuid?.())]);
     expect(Number(seen)).toBeLessThan(10);
   });
+});
+
+describe.skipIf(!hides)('a path that is replaced while the sandbox is being made', () => {
+  it.each([1, 2])(
+    '[CT26] leads to what is covered, before bubblewrap number %i of its start resolves it',
+    async (number) => {
+      const [home, around] = [temporaryFolder(), temporaryFolder()];
+      const [asked, armed] = [join(around, 'asked'), join(around, 'armed')];
+      const swap = `mv ${asked} ${around}/moved; ln -s ${relative(around, home)} ${asked}; rm ${armed}`;
+      const program = join(around, 'bwrap');
+      const script = `#!/bin/sh
+        [ -e ${armed} ] && { read -r n < ${armed}; if [ $n = 1 ]; then ${swap}; else echo 1 > ${armed}; fi; }
+        exec bwrap "$@"`;
+      writeFileSync(program, script, { mode: 0o755 });
+      const { run } = await hidden({ home, bubblewrap: program });
+      const before = await run({ command: 'echo works', sandbox: { fs: { write: [around] } } });
+      expect(before).toBe('works\n');
+      mkdirSync(asked);
+      writeFileSync(armed, `${number}\n`);
+      const look = `cat ${asked}/secret ${home}/secret; ls ${asked} ${home}; echo end`;
+      const text = await run({
+        command: look,
+        cwd: '/',
+        sandbox: { fs: { write: [asked, armed, around] } },
+      });
+      expect(lstatSync(asked).isSymbolicLink()).toBe(true);
+      expect(text).not.toMatch(/SECRET|tokens\.json/);
+    },
+  );
 });

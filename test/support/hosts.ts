@@ -72,6 +72,8 @@ export interface MakeOptions {
   readonly folder?: string;
   /** False: as on a machine where processes get no cgroup of their own. */
   readonly groups?: boolean;
+  /** Its path. */
+  readonly bubblewrap?: string | undefined;
 }
 
 export async function inProcess(options: MakeOptions & Partial<HostOptions> = {}): Promise<Host> {
@@ -99,6 +101,7 @@ export async function overKeeper(options: MakeOptions = {}): Promise<KeeperLink>
     '60000',
     ...(options.limits ? ['--limits', JSON.stringify(options.limits)] : []),
     ...(options.groups === false ? ['--no-cgroups'] : []),
+    ...(options.bubblewrap === undefined ? [] : ['--bubblewrap', options.bubblewrap]),
   ];
   const link = await connectKeeper({ home, env: process.env, keeperArgs });
   onCleanup(async () => {
