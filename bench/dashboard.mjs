@@ -32,7 +32,7 @@ const BOMBS = JSON.parse(
 export async function run({ progress }) {
   const server = await openServer({ limits: LIMITS });
   const browser = await openBrowser();
-  const found = { server, browser, faults: [] };
+  const found = { server, browser, faults: [], progress };
   try {
     const rows = [...sizeRows()];
     const parts = Object.entries({ typingRows, logRows, bombRows, wallRows, listRows });
@@ -264,6 +264,7 @@ async function bombRows(found) {
     await found.server.call('POST', `/v1/processes/${id}/wait`, { for: quiet, timeoutMs: 10_000 });
     await sleep(300);
     const ms = await longestTask(page);
+    if (ms > 0) found.progress(`${name}: ${ms} ms`);
     if (ms > worst.ms) worst = { name, ms };
     await kill(found, id);
   }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectKeeper } from '../../dist/index.js';
+import { endAtExit } from './leftovers.mjs';
 
 export const OWNER = 'bench';
 
@@ -36,6 +37,7 @@ export async function openKeeper(options = {}) {
     ...(limits ? ['--limits', JSON.stringify(limits)] : []),
     ...(groups ? [] : ['--no-cgroups']),
   ];
+  const ended = endAtExit(home);
   const link = await connectKeeper({ home, env, keeperArgs });
   const { pid } = link.keeper;
   const journals = join(home, 'journals');
@@ -55,6 +57,7 @@ export async function openKeeper(options = {}) {
       await link.stop();
       for (let left = LONGEST_STOP_MS; existsSync(`/proc/${pid}`) && left > 0; left -= 10)
         await sleep(10);
+      ended();
       rmSync(home, { recursive: true, force: true });
     },
   };
