@@ -20,6 +20,7 @@ const TOUCH = matchMedia('(pointer: coarse)');
 const CELL_RATIO = 0.602;
 const FONT_PX = { least: 5, most: 14 } as const;
 const PADDING_PX = 24;
+const encoder = new TextEncoder();
 
 export class Screen {
   readonly size = signal<TerminalSize>({ cols: 80, rows: 24 });
@@ -41,6 +42,8 @@ export class Screen {
   private stop: (() => void) | undefined;
   private timer: ReturnType<typeof setInterval> | undefined;
   private shown: HTMLElement | undefined;
+  /** What is drawn is drawn in the order in which it came: a picture of the whole screen not before the output ahead of it. */
+  private turn: Promise<void> = Promise.resolve();
 
   constructor(owner: string, id: string, isDark: boolean) {
     this.owner = owner;
@@ -118,7 +121,7 @@ export class Screen {
     try {
       const painted = await this.say({ type: 'paint', at });
       // Another moment was asked for meanwhile.
-      if (this.past.value === at) this.paint(painted);
+      await this.inTurn(() => (this.past.value === at ? this.paint(painted) : undefined));
       this.problem.value = undefined;
     } catch (error) {
       this.problem.value = error as Problem;
@@ -196,9 +199,14 @@ export class Screen {
       onBytes: (seq, bytes) => {
         if (this.seq !== undefined && seq <= this.seq) return undefined;
         this.seq = seq;
-        return this.write(bytes);
+        return this.inTurn(() => this.write(bytes));
       },
     });
+  }
+
+  private inTurn(draw: () => Promise<void> | void): Promise<void> {
+    this.turn = this.turn.then(draw);
+    return this.turn;
   }
 
   /** In slices: between two of them xterm.js gives way when 12 ms are over, so that hostile output holds up no key. */
@@ -217,22 +225,22 @@ export class Screen {
     if (message.type === 'painted') {
       this.seq = Number(message['seq']);
       this.skippedBytes.value += Number(message['skippedBytes']);
-      this.paint(message);
+      void this.inTurn(() => this.paint(message));
     }
     if (message.type === 'event') {
       const { kind, seq, body } = message['event'] as { kind: string; seq: number; body: unknown };
       this.seq = Math.max(this.seq ?? 0, seq);
-      if (kind === 'resize') this.resize(body as TerminalSize);
+      if (kind === 'resize') void this.inTurn(() => this.resize(body as TerminalSize));
     }
     if (message.type === 'end') this.released();
     if (message.type === 'problem') this.problem.value = problemOf(message);
   }
 
-  private paint(message: Message): void {
+  private paint(message: Message): Promise<void> {
     this.terminal.reset();
     this.resize(message['size'] as TerminalSize);
-    this.terminal.write(String(message['screen']));
     this.isPainted.value = true;
+    return this.write(encoder.encode(String(message['screen'])));
   }
 
   private resize(size: TerminalSize): void {

@@ -15,6 +15,8 @@ const PAGE_BYTES = 64 * 1024;
 const WAIT_MS = 25_000;
 /** A page that is further behind than this is shown the screen instead. */
 const MOST_BEHIND_BYTES = 1024 * 1024;
+/** How often that is looked at: an echo is not worth the question. */
+const LOOK_BYTES = 256 * 1024;
 
 type ScreenMessage = Extract<WatchMessage, { type: 'screen' }>;
 type ScreenFollower = Follower & { readonly terminals: Terminals };
@@ -43,9 +45,13 @@ async function follow(
   const size = { maxBytes: PAGE_BYTES, waitMs: WAIT_MS };
   const read = (position: Position): Promise<Page> =>
     host.read(owner, { id, ...position, ...size }, signal);
+  let sent = 0;
   for await (const page of followEvents(read, { after })) {
     await sendPage(channel, page);
     if (page.end) break;
+    sent += page.records.length;
+    if (sent < LOOK_BYTES) continue;
+    sent = 0;
     const { bytes } = await host.get(owner, { id });
     const behind = bytes.total - page.nextOffset;
     if (behind > MOST_BEHIND_BYTES) return behind;
