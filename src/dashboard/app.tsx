@@ -13,8 +13,10 @@ import { ProcessesPage } from './pages/processes.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
 import { Lazy } from './parts/lazy.tsx';
 import { Shell } from './parts/shell.tsx';
-import { ShareDialog } from './parts/share.tsx';
-import { StopDialog } from './parts/stop.tsx';
+import { AgainDialog } from './acts/again.tsx';
+import { ShareDialog } from './acts/share.tsx';
+import { StopDialog } from './acts/stop.tsx';
+import { StopManyDialog } from './acts/stop-many.tsx';
 
 export function App() {
   if (signIn.value === 'unknown') return <p class="waiting">Signing in …</p>;
@@ -30,6 +32,8 @@ function SignedIn() {
     <Shell>
       <Page />
       <StopDialog />
+      <StopManyDialog />
+      <AgainDialog />
       <ShareDialog />
     </Shell>
   );

@@ -4,8 +4,8 @@ import { signal } from '@preact/signals';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { ask, Problem } from '../core/http.ts';
 import { dateText, visibleText } from '../model/words.ts';
-import { Dialog } from './dialog.tsx';
-import { Snippet } from './snippet.tsx';
+import { Dialog } from '../parts/dialog.tsx';
+import { Snippet } from '../parts/snippet.tsx';
 
 interface Sharing {
   readonly process: ProcessInfo;

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { ask, Problem } from '../core/http.ts';
 import { visibleText } from '../model/words.ts';
-import { Dialog } from './dialog.tsx';
+import { Dialog } from '../parts/dialog.tsx';
 
 interface Survivor {
   readonly pid: number;
@@ -73,15 +73,19 @@ export function StopDialog() {
 async function stop(process: ProcessInfo): Promise<void> {
   stopping.value = { process, step: 'wait' };
   try {
-    const path = `/v1/processes/${encodeURIComponent(process.id)}/signal`;
-    const result = await ask<SignalResult>('POST', path, {
-      query: { owner: process.owner },
-      body: { signal: 'terminate', by: 'dashboard' },
-    });
+    const result = await stopProcess(process);
     if (stopping.value) stopping.value = { process, step: 'done', result };
   } catch (error) {
     if (stopping.value) stopping.value = { process, step: 'done', problem: error as Problem };
   }
+}
+
+/** With the proof of what was ended, and of what was not. */
+export function stopProcess({ owner, id }: ProcessInfo): Promise<SignalResult> {
+  return ask<SignalResult>('POST', `/v1/processes/${encodeURIComponent(id)}/signal`, {
+    query: { owner },
+    body: { signal: 'terminate', by: 'dashboard' },
+  });
 }
 
 function Proof({ result, problem }: Stopping) {

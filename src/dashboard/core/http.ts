@@ -41,6 +41,11 @@ export async function askBytes(path: string, asked: Asked): Promise<Bytes> {
   return { offset: number('Offset'), bytes, totalBytes: number('Total-Bytes') };
 }
 
+/** A picture, a recording. */
+export async function askFile(path: string, asked: Asked): Promise<Blob> {
+  return (await send('GET', path, asked)).blob();
+}
+
 /** Hands over each line of JSON when it comes. */
 export async function askLines(
   path: string,

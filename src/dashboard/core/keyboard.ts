@@ -56,6 +56,7 @@ addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.isComposing) return;
   const pressed = nameOf(event);
   const typing = isField(event.target);
+  if (PRESSES.has(pressed) && isPressed(event.target)) return;
   const isLetter = pressed.length === 1;
   if (isLetter && letterKeys.peek() === 'off') return;
   const before = first && event.timeStamp - first.atMs < SEQUENCE_MS ? `${first.key} ` : '';
@@ -74,6 +75,13 @@ addEventListener('keydown', (event) => {
 function nameOf({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): string {
   const held = ctrlKey || metaKey ? 'Ctrl+' : altKey ? 'Alt+' : '';
   return held + (key === ' ' ? 'Space' : key);
+}
+
+/** A button or a link that has the focus is pressed by these. */
+const PRESSES: ReadonlySet<string> = new Set(['Enter', 'Space']);
+
+function isPressed(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest('button, a[href], summary') !== null;
 }
 
 function isField(target: EventTarget | null): boolean {

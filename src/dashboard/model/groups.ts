@@ -57,6 +57,6 @@ export function groupedRows(
   });
 }
 
-function groupKey({ owner, labels }: ProcessInfo): string {
+export function groupKey({ owner, labels }: ProcessInfo): string {
   return JSON.stringify([owner, labels?.['chat'] ?? '']);
 }

@@ -12,11 +12,12 @@ import { go, linkTo, place } from '../core/route.ts';
 import { isShare } from '../core/token.ts';
 import { needWords, stateWords } from '../model/state-words.ts';
 import { durationText, visibleText } from '../model/words.ts';
+import { askToRunAgain, canRunAgain } from '../acts/again.tsx';
 import { Lazy } from '../parts/lazy.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { LogView } from '../parts/log-view.tsx';
-import { askToShare } from '../parts/share.tsx';
-import { askToStop } from '../parts/stop.tsx';
+import { askToShare } from '../acts/share.tsx';
+import { askToStop } from '../acts/stop.tsx';
 
 export function ProcessPage() {
   const [, owner = '', id = '', shown] = place.value.parts;
@@ -70,6 +71,9 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
     ...(outcome || isShare.value
       ? []
       : [{ keys: 'x', label: 'stop', run: () => askToStop(process) }]),
+    ...(canRunAgain(process)
+      ? [{ keys: 'R', label: 'run again', run: () => askToRunAgain(process) }]
+      : []),
   ]);
   const earlier = processes.value.find(
     (each) =>
@@ -99,6 +103,11 @@ function Head({ process, tab }: { readonly process: ProcessInfo; readonly tab: s
           <a class="wide" href={linkTo(['compare', owner, earlier.id, owner, id])}>
             Compare with the run before
           </a>
+        )}
+        {canRunAgain(process) && (
+          <button type="button" onClick={() => askToRunAgain(process)}>
+            Run again
+          </button>
         )}
         {!isShare.value && (
           <button type="button" onClick={() => askToShare(process)}>

@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import { useKeys } from '../core/keyboard.ts';
 import { needOf, needs, needsFirst } from '../core/needs.ts';
+import { pinnedFirst, pins } from '../core/pins.ts';
 import { listLoaded, listProblem, processes } from '../core/processes.ts';
 import { go, place, setQuery } from '../core/route.ts';
 import { density } from '../core/settings.ts';
@@ -13,7 +14,8 @@ import { countText } from '../model/words.ts';
 import { FilterBar } from '../parts/filter-bar.tsx';
 import { ProcessList, processLink, rowKey } from '../parts/process-list.tsx';
 import { Snippet } from '../parts/snippet.tsx';
-import { askToStop } from '../parts/stop.tsx';
+import { toggled, useSelection } from './use-selection.ts';
+import { SelectionBar } from '../acts/selection-bar.tsx';
 
 const CHIPS: readonly [string, string][] = [
   ['', 'all'],
@@ -33,7 +35,10 @@ export function ProcessesPage() {
   const all = processes.value;
   const isGrouped = place.value.query.get('group') === 'owner';
   const needed = needs.value;
-  const found = useMemo(() => needsFirst(all.filter(parseFilter(text))), [all, text, needed]);
+  const found = useMemo(
+    () => needsFirst(pinnedFirst(all.filter(parseFilter(text)))),
+    [all, text, needed, pins.value],
+  );
   const rows = useMemo(
     () => (isGrouped ? groupedRows(found, folded.value, needOf) : flatRows(found)),
     [found, isGrouped, folded.value],
@@ -42,10 +47,9 @@ export function ProcessesPage() {
   const row = rows[at]?.process;
   const group = rows[at]?.group;
   const fold = (key: string): void => {
-    const next = new Set(folded.value);
-    if (!next.delete(key)) next.add(key);
-    folded.value = next;
+    folded.value = toggled(folded.value, key);
   };
+  const selection = useSelection({ all, found, chosen: rows[at] });
   const show = (query: { readonly q?: string; readonly group?: string }): void =>
     setQuery({ q: text, group: isGrouped ? 'owner' : '', ...query });
   const open = (): void => {
@@ -70,7 +74,6 @@ export function ProcessesPage() {
     { keys: 'h', run: () => group?.isFolded === false && fold(group.key) },
     { keys: 'l', run: () => group?.isFolded === true && fold(group.key) },
     { keys: 'o', label: 'by owner', run: () => show({ group: isGrouped ? '' : 'owner' }) },
-    { keys: 'x', label: 'stop', run: () => row && askToStop(row) },
     { keys: '/', label: 'filter', run: () => field.current?.focus() },
     {
       keys: 'z',
@@ -88,19 +91,12 @@ export function ProcessesPage() {
         chips={CHIPS}
         filter={filter}
         entered={() => move(0)}
-        says={
-          found.length === all.length
-            ? `${countText(all.length)} processes`
-            : `${countText(found.length)} of ${countText(all.length)}`
-        }
+        says={countWords(found.length, all.length)}
       >
         <GroupChip isOn={isGrouped} toggle={() => show({ group: isGrouped ? '' : 'owner' })} />
       </FilterBar>
-      {listProblem.value && (
-        <p class="problem" role="alert">
-          {listProblem.value.message} {listProblem.value.remedy}
-        </p>
-      )}
+      {selection.processes.length > 0 && <SelectionBar {...selection} />}
+      <ListProblem />
       {found.length === 0 && listLoaded.value ? (
         <NothingFound text={text} hides={all.length} showAll={() => filter('')} />
       ) : (
@@ -108,10 +104,25 @@ export function ProcessesPage() {
           rows={rows}
           chosen={chosen.value}
           choose={(key) => (chosen.value = key)}
+          selected={selection.keys}
           fold={fold}
         />
       )}
     </main>
+  );
+}
+
+function countWords(shown: number, all: number): string {
+  return shown === all ? `${countText(all)} processes` : `${countText(shown)} of ${countText(all)}`;
+}
+
+function ListProblem() {
+  const problem = listProblem.value;
+  if (!problem) return null;
+  return (
+    <p class="problem" role="alert">
+      {problem.message} {problem.remedy}
+    </p>
   );
 }
 

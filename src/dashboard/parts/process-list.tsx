@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { needOf } from '../core/needs.ts';
 import { nowMs } from '../core/now.ts';
+import { pinOf } from '../core/pins.ts';
 import { keyOf } from '../core/processes.ts';
 import { linkTo } from '../core/route.ts';
 import { density } from '../core/settings.ts';
@@ -24,6 +25,8 @@ interface Props {
   /** The key of the chosen row. */
   readonly chosen: string | undefined;
   readonly choose: (key: string) => void;
+  /** The keys of the selected rows. */
+  readonly selected: ReadonlySet<string>;
   /** Folds or unfolds a group. */
   readonly fold: (key: string) => void;
 }
@@ -33,7 +36,7 @@ export function rowKey({ process, group }: ListRow): string {
   return group ? `group ${group.key}` : keyOf(process);
 }
 
-export function ProcessList({ rows, chosen, choose, fold }: Props) {
+export function ProcessList({ rows, chosen, choose, selected, fold }: Props) {
   const view = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
   const height = useHeight(view);
@@ -78,7 +81,13 @@ export function ProcessList({ rows, chosen, choose, fold }: Props) {
             return row.group ? (
               <GroupLine key={rowKey(row)} group={row.group} fold={fold} {...place} />
             ) : (
-              <ProcessRow key={rowKey(row)} row={row.process} isNested={row.isNested} {...place} />
+              <ProcessRow
+                key={rowKey(row)}
+                row={row.process}
+                isNested={row.isNested}
+                isSelected={selected.has(rowKey(row))}
+                {...place}
+              />
             );
           })}
         </div>
@@ -141,14 +150,16 @@ function GroupLine({
 interface RowProps extends Place {
   readonly row: ProcessInfo;
   readonly isNested: boolean;
+  readonly isSelected: boolean;
 }
 
-function ProcessRow({ row, isNested, index, y, isChosen, choose }: RowProps) {
+function ProcessRow({ row, isNested, isSelected, index, y, isChosen, choose }: RowProps) {
   const need = needOf(row);
   const { glyph, word, tone } = need ? needWords(need) : stateWords(row);
   const { outcome, startedAtMs, exitedAtMs, durationMs, lastOutputAtMs } = row;
   const now = nowMs.value;
   const since = outcome ? now - (exitedAtMs ?? startedAtMs + durationMs) : now - startedAtMs;
+  const pin = pinOf(row);
   const name = row.name === undefined ? '' : `${visibleText(row.name)}  `;
   return (
     <div
@@ -164,6 +175,12 @@ function ProcessRow({ row, isNested, index, y, isChosen, choose }: RowProps) {
       </span>
       <span role="gridcell" class="command cut">
         <a href={processLink(row)} tabIndex={-1}>
+          {isSelected && <span class="accent">☑ </span>}
+          {pin > 0 && (
+            <kbd class="pin" title={`Pinned: the key ${pin} opens it`}>
+              {pin}
+            </kbd>
+          )}
           {name !== '' && <b>{name}</b>}
           {need && need.text !== '' && <span class="warn said">{visibleText(need.text)} </span>}
           <code>{visibleText(row.command)}</code>

@@ -5,11 +5,13 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { ProcessInfo } from '../../protocol/process.ts';
 import { useKeys } from '../core/keyboard.ts';
 import { isDark } from '../core/settings.ts';
+import { takesOnArrival } from '../core/take-over.ts';
 import { isShare } from '../core/token.ts';
 import { bytesText, visibleText } from '../model/words.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { useCourse } from './course.ts';
 import { KeyBar } from './key-bar.tsx';
+import { SaveDialog } from './save.tsx';
 import { Runs } from './runs.tsx';
 import { Screen } from './screen.ts';
 import { TimeLine } from './time-line.tsx';
@@ -18,10 +20,14 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
   const { owner, id, outcome } = process;
   const place = useRef<HTMLDivElement>(null);
   const asText = useSignal<string | undefined>(undefined);
+  const isSaving = useSignal(false);
   const screen = useMemo(() => new Screen(owner, id, isDark()), [owner, id]);
   const dark = isDark();
   useEffect(() => (place.current ? screen.open(place.current) : undefined), [screen]);
   useEffect(() => screen.setTheme(dark), [screen, dark]);
+  useEffect(() => {
+    if (takesOnArrival(process)) void screen.hold();
+  }, [screen]);
   const held = screen.isHeld.value;
   const course = useCourse(process);
   useKeys([
@@ -29,6 +35,7 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
       ? []
       : [{ keys: 't', label: 'take the keyboard', run: () => void screen.hold() }]),
     { keys: 'r', label: 'read as text', run: () => (asText.value = screen.text()) },
+    { keys: 'd', label: 'save', run: () => (isSaving.value = true) },
   ]);
   return (
     <div class={held ? 'screen held' : 'screen'}>
@@ -65,6 +72,9 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
         <button type="button" class="quiet" onClick={() => (asText.value = screen.text())}>
           Read as text
         </button>
+        <button type="button" class="quiet" onClick={() => (isSaving.value = true)}>
+          Save …
+        </button>
         <span class="muted">
           {screen.size.value.cols} × {screen.size.value.rows}
         </span>
@@ -79,19 +89,32 @@ export function ScreenView({ process }: { readonly process: ProcessInfo }) {
       {held && <KeyBar screen={screen} />}
       <TimeLine course={course} screen={screen} process={process} />
       {screen.heldBy.value !== undefined && <Held screen={screen} />}
+      {isSaving.value && (
+        <SaveDialog
+          process={process}
+          at={screen.past.value}
+          close={() => (isSaving.value = false)}
+        />
+      )}
       {asText.value !== undefined && (
-        <Dialog title="The screen as text" close={() => (asText.value = undefined)}>
-          <pre class="screen-text" tabIndex={0}>
-            {asText.value.split('\n').map(visibleText).join('\n')}
-          </pre>
-          <p class="actions">
-            <button type="button" autoFocus onClick={() => (asText.value = undefined)}>
-              Close
-            </button>
-          </p>
-        </Dialog>
+        <AsText text={asText.value} close={() => (asText.value = undefined)} />
       )}
     </div>
+  );
+}
+
+function AsText({ text, close }: { readonly text: string; readonly close: () => void }) {
+  return (
+    <Dialog title="The screen as text" close={close}>
+      <pre class="screen-text" tabIndex={0}>
+        {text.split('\n').map(visibleText).join('\n')}
+      </pre>
+      <p class="actions">
+        <button type="button" autoFocus onClick={close}>
+          Close
+        </button>
+      </p>
+    </Dialog>
   );
 }
 

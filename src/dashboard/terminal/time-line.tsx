@@ -10,6 +10,7 @@ import { useKeys } from '../core/keyboard.ts';
 import { nowMs } from '../core/now.ts';
 import { isDark } from '../core/settings.ts';
 import { clockText, countText, durationText } from '../model/words.ts';
+import { Play, usePlayer } from './play.tsx';
 import type { Course } from './course.ts';
 import { paintCourse } from './course-painter.ts';
 import type { Screen } from './screen.ts';
@@ -81,6 +82,13 @@ export function TimeLine({ course, screen, process }: Props) {
     { keys: 'L', label: 'live', run: () => screen.toLive() },
   ]);
   const isPast = screen.past.value !== undefined;
+  const player = usePlayer({
+    at: isPast ? at : from,
+    to,
+    isPast,
+    show: showMoment,
+    live: () => screen.toLive(),
+  });
   return (
     <div class={isPast ? 'time-line past' : 'time-line'}>
       <div class="time-track">
@@ -97,21 +105,35 @@ export function TimeLine({ course, screen, process }: Props) {
           }
         />
       </div>
-      <span class="time-words" role="status">
-        {isPast ? (
-          <>
-            <b class="warn">{clockText(at)}</b>, {durationText(nowMs.value - at)} ago · event{' '}
-            {countText(screen.past.value ?? 0)}
-          </>
-        ) : (
-          <span class="muted">
-            {process.outcome ? 'the end' : 'live'} · event {countText(process.seq)}
-          </span>
-        )}
-      </span>
+      <Play player={player} />
+      <Moment process={process} atMs={at} seq={screen.past.value} />
       <button type="button" disabled={!isPast} onClick={() => screen.toLive()}>
         {process.outcome ? 'To the end' : 'Live'}
       </button>
     </div>
+  );
+}
+
+interface MomentProps {
+  readonly process: ProcessInfo;
+  readonly atMs: number;
+  /** The event that is shown; undefined for the present. */
+  readonly seq: number | undefined;
+}
+
+function Moment({ process, atMs, seq }: MomentProps) {
+  return (
+    <span class="time-words" role="status">
+      {seq === undefined ? (
+        <span class="muted">
+          {process.outcome ? 'the end' : 'live'} · event {countText(process.seq)}
+        </span>
+      ) : (
+        <>
+          <b class="warn">{clockText(atMs)}</b>, {durationText(nowMs.value - atMs)} ago · event{' '}
+          {countText(seq)}
+        </>
+      )}
+    </span>
   );
 }
