@@ -421,7 +421,10 @@ function follow({ caller }) {
   return {
     /** Waits until all of them have come, or none has for 20 s. */
     judge: async (names) => {
-      while (told.length < names.length && nowMs() - lastMs < 20_000) await rest(10);
+      // While a link was frozen nothing came.
+      const begunMs = nowMs();
+      while (told.length < names.length && nowMs() - Math.max(lastMs, begunMs) < 20_000)
+        await rest(10);
       state.ended = true;
       await done;
       const unique = new Set(told);

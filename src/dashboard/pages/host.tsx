@@ -40,18 +40,13 @@ interface Facts {
 const REFRESH_MS = 5000;
 
 export function HostPage() {
-  const facts = useSignal<Facts | undefined>(undefined);
+  const facts = useSignal<Partial<Facts>>({});
   const problem = useSignal<Problem | undefined>(undefined);
   const refresh = (): void => {
-    load().then(
-      (loaded) => {
-        facts.value = loaded;
-        problem.value = undefined;
-      },
-      (error: unknown) => {
-        problem.value = error as Problem;
-      },
-    );
+    void load().then(({ loaded, failed }) => {
+      facts.value = { ...facts.value, ...loaded };
+      problem.value = failed;
+    });
   };
   useEffect(() => {
     refresh();
@@ -67,30 +62,38 @@ export function HostPage() {
           {problem.value.message}
         </p>
       )}
-      {value && (
-        <>
-          <FleetHosts hosts={value.hosts} />
-          <HealthTable {...value.health} />
-          <OwnerTable owners={value.owners} />
-          <SessionTable sessions={value.sessions} changed={refresh} problem={problem} />
-          <TokenTable tokens={value.tokens} changed={refresh} problem={problem} />
-          <LimitTable limits={value.limits} />
-        </>
+      {value.hosts && <FleetHosts hosts={value.hosts} />}
+      {value.health && <HealthTable {...value.health} />}
+      {value.owners && <OwnerTable owners={value.owners} />}
+      {value.sessions && (
+        <SessionTable sessions={value.sessions} changed={refresh} problem={problem} />
       )}
+      {value.tokens && <TokenTable tokens={value.tokens} changed={refresh} problem={problem} />}
+      {value.limits && <LimitTable limits={value.limits} />}
     </main>
   );
 }
 
-async function load(): Promise<Facts> {
-  const [health, { owners }, limits, { sessions }, { hosts }, { tokens }] = await Promise.all([
-    ask<Health>('GET', '/v1/health'),
-    ask<{ owners: OwnerUse[] }>('GET', '/v1/owners'),
-    ask<{ host: Record<string, number> }>('GET', '/v1/limits'),
-    ask<{ sessions: Session[] }>('GET', '/v1/sessions'),
-    ask<{ hosts: FleetHost[] }>('GET', '/v1/hosts').catch(forNobodyElse({ hosts: [] })),
-    ask<{ tokens: Token[] }>('GET', '/v1/tokens').catch(forNobodyElse({ tokens: [] })),
+/** Each part by itself: while a host of a fleet is away there are no sums of all hosts, and the table says which one it is. */
+async function load(): Promise<{ loaded: Partial<Facts>; failed: Problem | undefined }> {
+  const parts = await Promise.allSettled<Partial<Facts>>([
+    ask<Health>('GET', '/v1/health').then((health) => ({ health })),
+    ask<Pick<Facts, 'owners'>>('GET', '/v1/owners').then(({ owners }) => ({ owners })),
+    ask<{ host: Facts['limits'] }>('GET', '/v1/limits').then(({ host }) => ({ limits: host })),
+    ask<Pick<Facts, 'sessions'>>('GET', '/v1/sessions').then(({ sessions }) => ({ sessions })),
+    ask<Pick<Facts, 'hosts'>>('GET', '/v1/hosts')
+      .catch(forNobodyElse({ hosts: [] }))
+      .then(({ hosts }) => ({ hosts })),
+    ask<Pick<Facts, 'tokens'>>('GET', '/v1/tokens')
+      .catch(forNobodyElse({ tokens: [] }))
+      .then(({ tokens }) => ({ tokens })),
   ]);
-  return { health, owners, limits: limits.host, sessions, hosts, tokens };
+  const failed = parts.find((part) => part.status === 'rejected');
+  const found = parts.map((part) => (part.status === 'fulfilled' ? part.value : {}));
+  return {
+    loaded: Object.assign({}, ...found) as Partial<Facts>,
+    failed: failed?.reason as Problem,
+  };
 }
 
 /** What only an administrator sees is empty for others. */
