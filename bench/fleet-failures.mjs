@@ -132,7 +132,7 @@ export const failures = {
   async quorum(context) {
     return withFleet({ jetStream: true }, async (fleet) => {
       context.progress('two of three nodes are dead');
-      const host = await fleet.host('h1', 2, fleet.urls.join(','));
+      await fleet.host('h1', 2, fleet.urls.join(','));
       const gateway = await fleet.gateway('g1', 2, [], fleet.urls.join(','));
       await started(gateway, 'true');
       const feed = follow(gateway);

@@ -56,7 +56,7 @@ export interface Gateway {
 const SETTLE_MS = 1300;
 
 export function openGateway(options: GatewayOptions): Gateway {
-  const { clock = systemClock, settleMs = SETTLE_MS, name } = options;
+  const { clock = systemClock, settleMs = SETTLE_MS, name, report, ceilingOf, listMs } = options;
   const control = new Fabric({ ...options, clock });
   const bulk = new Fabric({ ...options, clock });
   const fabrics = { control, bulk };
@@ -67,36 +67,24 @@ export function openGateway(options: GatewayOptions): Gateway {
     returned: (host) => calls.returned(host),
   });
   const calls = new LaneCalls({ fabrics, table, clock, gateway: name });
-  const tunnels = new Tunnels({
-    fabric: bulk,
-    table,
-    clock,
-    gateway: name,
-    ceilingOf: options.ceilingOf,
-  });
+  const tunnels = new Tunnels({ fabric: bulk, table, clock, gateway: name, ceilingOf });
   const isUp = (): boolean => problemOf([control, bulk]) === undefined;
   const settled = allUp([control, bulk]).then(
     () => new Promise<void>((resolve) => clock.after(settleMs, resolve)),
   );
-  const { report } = options;
   const heard: LedgerTailOptions['heard'] = (of, { t }) => void (t === 'gone' && table.forget(of));
   const isOthers: LedgerTailOptions['isOthers'] = (of, id) => table.isOthers(of, id);
   const ledger = new LedgerTail({ fabric: bulk, clock, report, heard, isOthers });
   const close = async (): Promise<void> => {
     for (const part of [calls, tunnels, table]) part.close();
-    const closing = new Closing(clock);
-    await Promise.all([
-      closing.step('the archive', () => Promise.all([archiver?.close(), archive?.close()])),
-      closing.step('the ledger', () => ledger.close()),
-    ]);
-    await Promise.all([control.close(), bulk.close()]);
-    for (const problem of closing.report.problems) report(`Closing: ${problem}.`);
+    const archives = [archiver, archive].filter((part) => part !== undefined);
+    await closeInTime({ archives, ledger, fabrics: [control, bulk] }, clock, report);
   };
   const { archive: kept } = options;
   const archive = kept && new ArchiveReader(kept.store, kept.folder);
   const host = new FleetHost({
-    listMs: options.listMs,
-    ceilingOf: options.ceilingOf,
+    listMs,
+    ceilingOf,
     archive,
     asker: new HostAsker(calls, table),
     table,
@@ -124,6 +112,29 @@ export function openGateway(options: GatewayOptions): Gateway {
     },
     close,
   };
+}
+
+type Closed = { readonly close: () => Promise<void> };
+
+/** Whatever the archive and NATS do meanwhile. */
+async function closeInTime(
+  parts: {
+    readonly archives: readonly Closed[];
+    readonly ledger: Closed;
+    readonly fabrics: readonly Closed[];
+  },
+  clock: Clock,
+  report: (message: string) => void,
+): Promise<void> {
+  const closing = new Closing(clock);
+  const all = (closed: readonly Closed[]): Promise<unknown> =>
+    Promise.all(closed.map((part) => part.close()));
+  await Promise.all([
+    closing.step('the archive', () => all(parts.archives)),
+    closing.step('the ledger', () => parts.ledger.close()),
+  ]);
+  await all(parts.fabrics);
+  for (const problem of closing.report.problems) report(`Closing: ${problem}.`);
 }
 
 function problemOf(fabrics: readonly Fabric[]): HoldfastError | undefined {
