@@ -74,7 +74,7 @@ export function HostPage() {
   );
 }
 
-/** Loads each part by itself: while a host of a fleet is away, sums of all hosts fail, and the table names that host. */
+/** Loads each part by itself: while a host of a fleet is away, totals of all hosts fail, and the table names that host. */
 async function load(): Promise<{ loaded: Partial<Facts>; failed: Problem | undefined }> {
   const parts = await Promise.allSettled<Partial<Facts>>([
     ask<Health>('GET', '/v1/health').then((health) => ({ health })),
