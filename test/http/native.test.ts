@@ -685,6 +685,20 @@ describe('native figures', () => {
     expect((await client.delete(`/v1/sessions/${id}`)).json).toEqual({});
   });
 
+  it('[DB31] tokens are listed and revoked as described', async () => {
+    const { id, owner, expiresAtMs } = served.tokens.create('listed', 60_000).info;
+    const { json } = await client.get('/v1/tokens');
+    const listed = expect.objectContaining({ id, owner, expiresAtMs }) as unknown;
+    expect(json).toMatchObject({ tokens: expect.arrayContaining([listed]) as unknown });
+    expect((await client.delete(`/v1/tokens/${id}`)).json).toEqual({});
+  });
+
+  it('[DB29] [H106] the living processes of a start are answered as described', async () => {
+    const { id } = await client.start({ command: 'sleep 1001 & wait' });
+    expect((await client.get(`/v1/processes/${id}/tree`)).json).toMatchObject({ total: 2 });
+    await client.post(`/v1/processes/${id}/signal`, { signal: 'kill' });
+  });
+
   it('[DB22] what a person looks at, the course of a process and links to it are answered as described', async () => {
     const { id } = await client.start({ command: 'echo one; echo two' });
     await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'closed' }] });
