@@ -13,7 +13,8 @@ const terminal = await holdfast.terminal({
 await terminal.waitForScreen({ regex: String.raw`\n>` }, { timeoutMs: 60_000 });
 await terminal.type('[3, 1, 2].toSorted().join("-")');
 await terminal.keys('Enter');
-await terminal.waitForScreen({ text: "'1-2-3'" }, { timeoutMs: 60_000 });
+// The REPL shows a preview while one types: the result is the line before the next prompt.
+await terminal.waitForScreen({ regex: String.raw`\n'1-2-3'\n>` }, { timeoutMs: 60_000 });
 
 const { text } = await terminal.screen();
 console.log(text.trimEnd());

@@ -55,7 +55,7 @@ export const command: Command = {
     'Processes of a scoped token cannot reach the state directory, its sockets and the keeper. Limits and sandbox',
     'are ceilings: a start may ask for less. Where this machine cannot hide, or enforce a limit, the token is refused;',
     '--unconfined and --enforce best make it nevertheless, and every answer says what is missing.',
-    'The owner of a token that was revoked or has expired keeps its ceilings until it gets another token, or until "forget".',
+    'The owner of a token that was revoked or has expired keeps its ceilings until it gets another one, or until "forget".',
   ],
   read({ words, caller }) {
     const [verb = '', id] = words.expect('admin, create, list, revoke or forget', '[WHICH]');

@@ -22,7 +22,8 @@ export const tokenOperations = {
     method: 'GET',
     path: '/v1/tokens',
     summary: 'List tokens',
-    about: 'Admin token only. Without the tokens themselves: only their hashes are stored.',
+    about:
+      'Admin token only. The valid ones, without the tokens themselves: only their hashes are stored.',
     query: query({}),
     answer: shape<{ tokens: ListedToken[] }>(
       v.object({
@@ -48,7 +49,7 @@ export const tokenOperations = {
 } as const;
 
 export interface TokensOption {
-  readonly tokens: Pick<Tokens, 'list' | 'revoke'>;
+  readonly tokens: Pick<Tokens, 'list' | 'isValid' | 'revoke'>;
 }
 
 export function tokenCalls({ tokens }: TokensOption) {
@@ -59,8 +60,9 @@ export function tokenCalls({ tokens }: TokensOption) {
   return {
     listTokens: async ({ owner }) => {
       admitAdmin(owner.sees);
+      const valid = tokens.list().filter(({ id }) => tokens.isValid(id));
       return {
-        tokens: tokens.list().map(({ id, owner: whose, createdAtMs, expiresAtMs }) => {
+        tokens: valid.map(({ id, owner: whose, createdAtMs, expiresAtMs }) => {
           const listed = { id, owner: whose, createdAtMs };
           return expiresAtMs === undefined ? listed : { ...listed, expiresAtMs };
         }),

@@ -146,11 +146,11 @@ export class Tokens {
     return this.current().map(({ sum: _sum, ...info }) => info);
   }
 
-  /** It is no longer valid; its owner keeps its ceilings. False if there is no such token. */
+  /** It is no longer valid; its owner keeps its ceilings. False if there is no such token, or if it was revoked before. */
   revoke(id: string): boolean {
     let found = false;
     this.change((tokens) => {
-      const revoked = tokens.find((stored) => stored.id === id);
+      const revoked = tokens.find((stored) => stored.id === id && stored.expiresAtMs !== REVOKED);
       found = revoked !== undefined;
       if (!revoked) return undefined;
       const left = tokens.filter((stored) => stored !== revoked);
