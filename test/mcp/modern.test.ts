@@ -1,7 +1,7 @@
 // MCP's revision of 2026 at /mcp, beside the older ones: requests without sessions, and tasks.
 
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,23 +12,18 @@ import { isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { serve, type Served } from '../support/coder-client.ts';
 import { Place, type Running } from '../support/command-line.ts';
 import { gate, onCleanup } from '../support/hosts.ts';
+import {
+  asker,
+  metaOf,
+  serveAt,
+  settleBy,
+  TASKS,
+  VERSION,
+  type Answer,
+  type Asking,
+} from '../support/modern-mcp.ts';
 import { portToKeep } from '../support/ports.ts';
-
-const VERSION = '2026-07-28';
-const TASKS = 'io.modelcontextprotocol/tasks';
-
-interface Answer {
-  readonly status: number;
-  readonly result: Record<string, never> & { readonly taskId?: string };
-  readonly error: { readonly code: number; readonly message: string; readonly data?: never };
-  readonly text: string;
-}
-
-interface Asking {
-  readonly tasks?: boolean;
-  readonly headers?: Record<string, string>;
-  readonly meta?: Record<string, unknown>;
-}
+import { sized } from '../support/slow.ts';
 
 let served: Served;
 
@@ -37,51 +32,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => served.stop());
-
-function metaOf({ tasks = false, meta = {} }: Asking): Record<string, unknown> {
-  return {
-    'io.modelcontextprotocol/protocolVersion': VERSION,
-    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
-    'io.modelcontextprotocol/clientCapabilities': tasks ? { extensions: { [TASKS]: {} } } : {},
-    ...meta,
-  };
-}
-
-function asker(url: string, token: string) {
-  return async (
-    method: string,
-    params: Record<string, unknown> = {},
-    asking: Asking = {},
-  ): Promise<Answer> => {
-    const name = params['name'] ?? params['uri'] ?? params['taskId'];
-    const response = await fetch(`${url}/mcp`, {
-      method: 'POST',
-      headers: {
-        Authorization: `Bearer ${token}`,
-        'Content-Type': 'application/json',
-        Accept: 'application/json, text/event-stream',
-        'MCP-Protocol-Version': VERSION,
-        'Mcp-Method': method,
-        ...(typeof name === 'string' && { 'Mcp-Name': name }),
-        ...asking.headers,
-      },
-      // Every client numbers from 1.
-      body: JSON.stringify({
-        jsonrpc: '2.0',
-        id: 1,
-        method,
-        params: { ...params, _meta: metaOf(asking) },
-      }),
-    });
-    const text = await response.text();
-    const json = text.startsWith('{') ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? '{}');
-    return {
-      status: response.status,
-      text,
-      ...(JSON.parse(json) as Omit<Answer, 'status' | 'text'>),
-    };
-  };
-}
 
 /** The same over the standard streams of a program. */
 function stdioAsker({ child }: Running): ReturnType<typeof asker> {
@@ -126,13 +76,7 @@ function nth(answers: readonly Answer[], at: number): Answer {
   return answer;
 }
 
-/** Asks until the task has ended. */
-async function settle(taskId: string, get = ask): Promise<Record<string, never>> {
-  for (;;) {
-    const { result } = await get('tasks/get', { taskId }, { tasks: true });
-    if (result['status'] !== 'working') return result;
-  }
-}
+const settle = (taskId: string, get = ask): Promise<Record<string, never>> => settleBy(get, taskId);
 
 describe('both revisions at one address', () => {
   it('[M40] server/discover names the versions, the capabilities and tasks', async () => {
@@ -376,16 +320,13 @@ describe('a task', () => {
 
   it('[M54] is answered by the next server when this one was killed', async () => {
     const place = new Place();
-    const file = join(place.folder, 'token');
-    const port = String(await portToKeep());
+    const port = await portToKeep();
     const begin = async () => {
-      const server = place.start('serve', '--json', '--token-file', file, '--port', port);
-      await server.until('stdout', '\n');
-      const { url } = JSON.parse(server.text('stdout')) as { url: string };
-      return { server, url, ask: asker(url, readFileSync(file, 'utf8').trim()) };
+      const { server, url, token } = await serveAt(place, port);
+      return { server, ask: asker(url, token) };
     };
     const first = await begin();
-    const gates = Array.from({ length: 5 }, () => gate());
+    const gates = Array.from({ length: sized(5, 20) }, () => gate());
     const begun = await Promise.all(
       gates.map(({ wait }, at) => {
         const input = { command: `${wait}; exit ${at}`, timeout: '60s' };
@@ -399,6 +340,8 @@ describe('a task', () => {
     const ended = await Promise.all(
       begun.map(({ result }) => settle(result.taskId ?? '', second.ask)),
     );
+    const again = begun.map(({ result }) => settle(result.taskId ?? '', second.ask));
+    expect(await Promise.all(again)).toEqual(ended);
     const codes = ended.map(
       ({ result }) =>
         (result as unknown as { structuredContent: Record<string, unknown> }).structuredContent[

@@ -17,6 +17,7 @@ import {
   resourceTemplate,
 } from './resources.ts';
 import { ProcessWatch } from '../process/watch.ts';
+import { SharedTools } from './shared-tools.ts';
 import { McpTasks, TASKS } from './tasks.ts';
 import { Toolbox, type ToolboxOptions } from '../toolbox.ts';
 import type { ToolCall } from '../tool-context.ts';
@@ -75,37 +76,15 @@ export async function createModernHandler(
     () => new McpSession(sdk, { ...options, era: 'modern' }, shared).server,
     { legacy: 'reject', maxRequestBodySize },
   );
+  const fetch: McpHttpHandler['fetch'] = async (request, given) => {
+    await shared.watchListened(given?.parsedBody);
+    return handler.fetch(request, given);
+  };
   const close = async (): Promise<void> => {
     shared.watch.close();
     await handler.close();
   };
-  return { ...handler, close };
-}
-
-/** What outlives one request: the places that a caller has read up to, and the watch of what it left running. */
-class SharedTools {
-  readonly toolbox: Toolbox;
-  readonly watch: ProcessWatch;
-
-  constructor(
-    options: McpOptions,
-    notify: { outputGrew: (id: string) => void; leftRunning: () => void },
-  ) {
-    const { clock = systemClock, coalesceMs, report = () => undefined } = options;
-    this.watch = new ProcessWatch({
-      connect: async () => (await this.toolbox.context()).api,
-      clock,
-      outputGrew: notify.outputGrew,
-      ended: () => undefined,
-      report,
-      ...(coalesceMs !== undefined && { coalesceMs }),
-    });
-    const leftRunning = (id: string): void => {
-      notify.leftRunning();
-      this.watch.watchGrowth(id).catch(report);
-    };
-    this.toolbox = new Toolbox({ ...options, leftRunning });
-  }
+  return { ...handler, fetch, close };
 }
 
 class McpSession {

@@ -209,7 +209,8 @@ function describe(
 ): Result {
   const { startedAtMs, lastOutputAtMs, exitedAtMs, durationMs, bytes } = process;
   const changedMs = Math.max(startedAtMs, lastOutputAtMs ?? 0, exitedAtMs ?? 0);
-  const ageMs = clock.wallMs() - startedAtMs;
+  // Of an ended task nothing changes any more.
+  const ageMs = (status === 'working' ? clock.wallMs() : changedMs) - startedAtMs;
   const { total } = bytes;
   const last =
     lastOutputAtMs === undefined ? '' : `, last ${agoOf(clock.wallMs() - lastOutputAtMs)}`;
