@@ -8,12 +8,17 @@ import { holdfastSandbox, holdfastTools } from '../../src/adapters/ai-sdk.ts';
 import { holdfastBackend } from '../../src/adapters/deepagents.ts';
 import { holdfastShell } from '../../src/adapters/openai-agents.ts';
 import { holdfastSandboxClient } from '../../src/adapters/openai-sandbox.ts';
+import { connect } from '../../src/client/connect.ts';
 import type { Holdfast } from '../../src/client/holdfast.ts';
 import type { ProcessHandle } from '../../src/client/process-handle.ts';
 import { embed } from '../../src/embed.ts';
+import { runningServer } from '../../src/server/server-lock.ts';
 import { isAlive, readEntry } from '../../src/system/proc-table.ts';
 import { Toolbox } from '../../src/tools/toolbox.ts';
-import { gate, onCleanup, temporaryFolder } from '../support/hosts.ts';
+import { firstLine, Running } from '../support/command-line.ts';
+import { gate, onCleanup, program, temporaryFolder } from '../support/hosts.ts';
+import { homeForStdio } from '../support/mcp-clients.ts';
+import { turnsUntil } from '../support/recorder.ts';
 
 let holdfast: Holdfast;
 let directory: string;
@@ -154,6 +159,31 @@ describe('the sandbox of OpenAI agents', () => {
     await ending.execCommand(mine);
     await ending.close();
     expect(await holdfast.list({ state: 'running' })).toEqual([]);
+  });
+
+  it('[AD13] a session is resumed after its program and the server were killed', async () => {
+    const home = homeForStdio();
+    const cmd = 'echo before; read x; echo "got $x"; exit 3';
+    const agent = new Running([home, directory, cmd], { script: program('sandbox-agent.mjs') });
+    const line = await firstLine(agent.child.stdout as NodeJS.ReadableStream);
+    const { said, state } = JSON.parse(line) as { said: string; state: object };
+    expect(said.endsWith('Output:\nbefore\n')).toBe(true);
+    const server = runningServer(home)?.pid ?? 0;
+    agent.child.kill('SIGKILL');
+    process.kill(server, 'SIGKILL');
+    await agent.ended;
+    await turnsUntil(() => !isAlive(readEntry(server)));
+    const connected = await connect({ home });
+    onCleanup(() => connected.close());
+    const framework = { Manifest, applyDiff: (text: string) => text };
+    const client = holdfastSandboxClient(framework, { holdfast: connected, directory });
+    const { state: whole } = await client.create();
+    const stored = { ...whole, ...(await client.deserializeSessionState({ ...state })) };
+    const session = await client.resume(stored);
+    const sessionId = runningId(said);
+    const ended = await session.writeStdin({ sessionId, chars: 'typed\n', yieldTimeMs: 20_000 });
+    expect(ended).toContain('Process exited with code 3');
+    expect(ended.endsWith('Output:\ngot typed\n')).toBe(true);
   });
 
   it('[AD13] files are those of the host, below the root', async () => {
