@@ -47,13 +47,18 @@ export async function connectKeeper(options: ConnectOptions): Promise<KeeperLink
       `A keeper needs system calls that cannot be made here: ${problem}.`,
     );
   }
+  let until: number | undefined;
   for (;;) {
     if (options.signal?.aborted)
       throw new HoldfastError('aborted', 'The program was stopped before it started a keeper.');
     const release = tryStartLock(home);
     try {
       // Another program may have started it since the first try.
-      if (release) return (await tryLink(home)) ?? (await startAndLink(home, options));
+      const link = release && ((await tryLink(home)) ?? (await startAndLink(home, options)));
+      if (link) return link;
+      // A keeper whose starter was killed meanwhile is still starting, or one is about to release the lock.
+      if (release) until ??= performance.now() + STARTING_MS;
+      if (until !== undefined && performance.now() > until) throw unreachable(home);
     } finally {
       release?.();
     }
@@ -123,8 +128,9 @@ async function tryLink(home: Home): Promise<KeeperLink | undefined> {
   }
 }
 
-async function startAndLink(home: Home, options: ConnectOptions): Promise<KeeperLink> {
-  await startKeeper(home, options);
+/** Undefined if another keeper has the lock. */
+async function startAndLink(home: Home, options: ConnectOptions): Promise<KeeperLink | undefined> {
+  if (!(await startKeeper(home, options))) return undefined;
   const link = await tryLink(home);
   if (link) return link;
   throw new HoldfastError(
@@ -133,8 +139,8 @@ async function startAndLink(home: Home, options: ConnectOptions): Promise<Keeper
   );
 }
 
-/** Starts the keeper in its own session and waits until it listens or reports a problem. */
-async function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
+/** Starts the keeper in its own session and waits until it listens or reports a problem. False if another one has the lock. */
+async function startKeeper(home: Home, options: ConnectOptions): Promise<boolean> {
   // Most callers find a running keeper.
   const { spawn } = await import('node:child_process');
   const { keeperArgs = [] } = options;
@@ -166,8 +172,8 @@ async function startKeeper(home: Home, options: ConnectOptions): Promise<void> {
     });
     ready.once('close', () => {
       child.unref();
-      if (said.startsWith('ready')) resolve();
-      else if (said.startsWith(TAKEN)) reject(unreachable(home));
+      if (said.startsWith('ready')) resolve(true);
+      else if (said.startsWith(TAKEN)) resolve(false);
       else failed(said.trim() || `see ${home.log}`);
     });
   });

@@ -18,6 +18,7 @@ import { describe, expect, it } from 'vitest';
 import { connectKeeper } from '../../src/keeper/connect.ts';
 import { encodeFrame, FrameReader } from '../../src/keeper/frames.ts';
 import { openHome } from '../../src/keeper/home.ts';
+import { takeLock } from '../../src/keeper/home-lock.ts';
 import { openLink } from '../../src/keeper/link.ts';
 import { listeningPorts } from '../../src/system/ports.ts';
 import { isAlive, readEntry } from '../../src/system/proc-table.ts';
@@ -91,6 +92,21 @@ describe('one per home', () => {
       if (startIfMissing) expect((await connecting).keeper.pid).not.toBe(pid);
       else expect((await failure(connecting)).message).toBe(`No keeper is running for ${home}.`);
     }
+  });
+
+  it('[K89] a keeper that holds the lock and does not listen yet is waited for: its starter may have been killed', async () => {
+    const home = temporaryFolder();
+    onCleanup(() => stopKeeper(home));
+    const lock = takeLock(openHome(home).lock);
+    let starts = 0;
+    const keeperArgs = (): Promise<string[]> => {
+      starts += 1;
+      if (starts === 2) lock?.release();
+      return Promise.resolve(['--idle-ms', '60000']);
+    };
+    const link = await connectKeeper({ home, env: process.env, keeperArgs });
+    expect(starts).toBe(2);
+    await link.close();
   });
 
   it('[K4] leaves by itself when there is nothing to keep, and not before', async () => {
