@@ -694,7 +694,8 @@ describe('native figures', () => {
   });
 
   it('[DB29] [H106] the living processes of a start are answered as described', async () => {
-    const { id } = await client.start({ command: 'sleep 1001 & wait' });
+    const { id } = await client.start({ command: 'sleep 1001 & echo up; wait' });
+    await client.post(`/v1/processes/${id}/wait`, { for: [{ kind: 'text', text: 'up' }] });
     expect((await client.get(`/v1/processes/${id}/tree`)).json).toMatchObject({ total: 2 });
     await client.post(`/v1/processes/${id}/signal`, { signal: 'kill' });
   });
